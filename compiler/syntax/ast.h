@@ -155,6 +155,10 @@ bool ast_parse(Compile *c, uint32_t base, Ast *out);
 /* Parses whole declarations of a built-in source. */
 bool ast_parse_part(Compile *c, Span part, Ast *out);
 
+/* Returns reserved word i, for completion; NULL after the last one. *top: it is reserved only where
+ * a declaration may begin. */
+const char *ast_reserved_word(uint32_t i, bool *top);
+
 /* Returns the name that a declaration defines in the job; NULL if it defines none. */
 const Name *ast_decl_name(const Decl *d);
 

@@ -97,6 +97,13 @@ int lex_word_kind(const Parser *p, uint32_t i)
   return in_place_of_name(p, i) ? TOK_NAME : word->kind;
 }
 
+const char *ast_reserved_word(uint32_t i, bool *top)
+{
+  if (i >= sizeof words / sizeof words[0]) return NULL;
+  *top = words[i].use == WORD_top;
+  return words[i].text;
+}
+
 bool lex_is_top_word(const char *name)
 {
   const struct Word *word = find_word(name);

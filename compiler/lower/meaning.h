@@ -1,0 +1,26 @@
+/* What the names and calls of a job mean, noted while pass lower runs. `amp lsp` shows it. */
+#pragma once
+#include "lower.h"
+
+typedef enum MeaningKind {
+  MEANS_value,   /* the name has this value */
+  MEANS_binding, /* an assignment, a parameter or a loop gives it this value here */
+  MEANS_result   /* it is called, and the call has this value */
+} MeaningKind;
+
+typedef struct Meaning {
+  Span span; /* of a name */
+  Datum value;
+  uint32_t order; /* number of earlier notes */
+  MeaningKind kind;
+} Meaning;
+
+struct Meanings {
+  VEC(Meaning) at; /* a loop or a second instance repeats spans */
+  bool sorted;     /* by span, then by order: describe.c */
+};
+
+/* Notes the value of an expression, or that a name is bound. Does nothing for the library, and for
+ * values whose name says all, such as functions. */
+void note_expression(Lower *l, const File *file, const Expr *e, Datum value);
+void note_binding(Lower *l, const File *file, Span name, Datum value);

@@ -1,0 +1,144 @@
+/* Compiles a job, and finds out which method answers a request. */
+#include "analysis.h"
+#include "context.h"
+#include "compiler/driver.h"
+
+enum { SHOWN_ERRORS = 100 };
+
+void analysis_open(Analysis *a, const Options *options, const char *const *uris, bool utf8)
+{
+  *a = (Analysis){.options = *options, .uris = uris, .utf8 = utf8, .arena = arena_create()};
+  a->options.error_limit = SHOWN_ERRORS;
+}
+
+void analysis_close(Analysis *a)
+{
+  compile_destroy(a->c);
+  arena_destroy(a->arena);
+}
+
+/* ---- compiles ---- */
+
+/* No pass after gradient finds mistakes of the user. */
+json_t *analysis_diagnostics(Analysis *a)
+{
+  Options options = a->options;
+  options.dump_after = "gradient";
+  options.keep_messages = true;
+  Compile *c = compile_create(&options);
+  compile_job(c);
+  json_t *files = json_array();
+  for (uint32_t i = 0; i < c->sources.n; i++)
+    if (c->sources.at[i].file)
+      json_array_append_new(files, analysis_text(a, c->sources.at[i].path));
+  json_t *out = json_pack("{s:o, s:o}", "files", files, "found", diagnostics_of(a, c));
+  compile_destroy(c);
+  return out;
+}
+
+/* The second compile of a text stops earlier: pass gradient would rewrite the graph, and the
+ * diagnostics do not wait for the notes. */
+static Compile *compile_for_answers(Analysis *a)
+{
+  Options options = a->options;
+  options.dump_after = "precision";
+  options.silent = options.keep_meanings = true;
+  Compile *c = compile_create(&options);
+  compile_job(c);
+  return c;
+}
+
+/* ---- requests ---- */
+
+static const struct {
+  const char *name;
+  json_t *(*answer)(Query *q);
+} methods[] = {
+    {"textDocument/hover", answer_hover},
+    {"textDocument/definition", answer_definition},
+    {"textDocument/completion", answer_completion},
+    {"textDocument/inlayHint", answer_hints},
+    {"textDocument/documentSymbol", answer_symbols},
+};
+
+/* Finds the source that was read from `path`, and its tree. */
+static bool find_source(Query *q, const char *path)
+{
+  const Compile *c = q->a->c;
+  const OpenText *open = source_opened(&q->a->options, path);
+  for (uint32_t i = 0; i < c->sources.n && open; i++) {
+    const Source *s = &c->sources.at[i];
+    if (!s->file || source_opened(&q->a->options, s->path) != open) continue;
+    q->source = s;
+    q->ast = c->ast;
+    for (uint32_t k = 0; k < c->imports.n; k++)
+      if (strcmp(c->imports.at[k]->path, s->path) == 0) q->ast = c->imports.at[k]->ast;
+    return true;
+  }
+  return false;
+}
+
+static int64_t number_at(const json_t *object, const char *key)
+{
+  const json_t *n = json_object_get(object, key);
+  return json_is_integer(n) ? json_integer_value(n) : 0;
+}
+
+json_t *analysis_answer(Analysis *a, const json_t *request)
+{
+  Query q = {.a = a, .params = json_object_get(request, "params")};
+  const json_t *position = json_object_get(q.params, "position");
+  const char *method = json_string_value(json_object_get(request, "method"));
+  if (!a->c) a->c = compile_for_answers(a);
+  if (!find_source(&q, json_string_value(json_object_get(request, "path")))) return json_null();
+  q.offset =
+      q.source->base + text_offset(q.source->text, q.source->size, number_at(position, "line"),
+                                   number_at(position, "character"), a->utf8);
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+    if (strcmp(methods[i].name, method) == 0) return methods[i].answer(&q);
+  return json_null();
+}
+
+/* ---- for the methods ---- */
+
+const char *analysis_uri(const Analysis *a, const char *path)
+{
+  const OpenText *open = source_opened(&a->options, path);
+  return open ? a->uris[open - a->options.open] : text_uri(a->arena, path);
+}
+
+json_t *analysis_location(const Analysis *a, const Compile *c, Span span)
+{
+  Place place = diag_place(c, span);
+  if (!place.source || !place.source->file) return json_null();
+  return json_pack("{s:s, s:o}", "uri", analysis_uri(a, place.source->path), "range",
+                   text_range(c, span, a->utf8));
+}
+
+const Builtin *analysis_builtin(Analysis *a, const char *name)
+{
+  if (!a->builtins) {
+    a->builtins = arena_new(a->arena, Builtins);
+    list_builtins(a->arena, a->builtins);
+  }
+  for (uint32_t i = 0; i < a->builtins->n; i++)
+    if (same_name(a->builtins->at[i].name, name)) return &a->builtins->at[i];
+  return NULL;
+}
+
+json_t *analysis_text(Analysis *a, const char *text)
+{
+  json_t *out = json_string(text);
+  return out ? out : json_string(arena_shown(a->arena, text, "\n"));
+}
+
+const char *query_name(const Query *q, Span *span)
+{
+  if (!context_at(q).code) return NULL;
+  const char *text = q->source->text;
+  uint32_t at = q->offset - q->source->base, from = at, to = at;
+  while (from && in_name(text[from - 1])) from--;
+  while (to < q->source->size && in_name(text[to])) to++;
+  *span = (Span){q->source->base + from, q->source->base + to};
+  return from < to ? arena_strndup(q->a->arena, text + from, to - from) : NULL;
+}

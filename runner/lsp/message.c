@@ -1,0 +1,184 @@
+/* Reads and writes messages. The other side may send anything: a wrong length, no length, no end.
+ */
+#include "message.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t message_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- bytes ---- */
+
+/* Waits until bytes can be read or the stream ends. */
+static Received wait_for(const Stream *s, int64_t until)
+{
+  struct pollfd p = {.fd = s->in, .events = POLLIN};
+  for (;;) {
+    int64_t left = until ? until - message_now() : -1;
+    if (until && left < 0) return RECEIVED_late;
+    int n = poll(&p, 1, (int)left);
+    if (n > 0) return RECEIVED_message;
+    if (n < 0 && errno != EINTR) return RECEIVED_end;
+  }
+}
+
+/* Makes room for `size` unused bytes in a row. */
+static bool make_room(Stream *s, size_t size)
+{
+  if (s->start) {
+    if (s->n > s->start) memmove(s->at, s->at + s->start, s->n - s->start);
+    s->n -= s->start;
+    s->start = 0;
+  }
+  if (size <= s->cap) return true;
+  char *at = realloc(s->at, size);
+  if (!at) return false;
+  s->at = at;
+  s->cap = size;
+  return true;
+}
+
+/* Reads more bytes, until `size` are unused or the first part of them came. */
+static Received read_more(Stream *s, size_t size, int64_t until)
+{
+  if (!make_room(s, size)) return RECEIVED_end;
+  Received r = wait_for(s, until);
+  if (r != RECEIVED_message) return r;
+  ssize_t n = read(s->in, s->at + s->n, s->cap - s->n);
+  if (n < 0 && errno == EINTR) return RECEIVED_message;
+  if (n <= 0) return RECEIVED_end;
+  s->n += (size_t)n;
+  return RECEIVED_message;
+}
+
+/* ---- headers ---- */
+
+static const char length_header[] = "Content-Length:";
+
+/* Returns the end of the headers in the unused bytes, behind their empty line; 0: not there yet. */
+static size_t headers_end(const Stream *s)
+{
+  for (size_t i = s->start; i + 4 <= s->n; i++)
+    if (memcmp(s->at + i, "\r\n\r\n", 4) == 0) return i + 4;
+  return 0;
+}
+
+/* Returns the last place in [from, to) where a Content-Length begins; NULL: there is none. Behind
+ * headers without a length, the body of their message may stand before it. */
+static const char *find_length(const char *from, const char *to)
+{
+  size_t n = sizeof length_header - 1;
+  for (const char *p = to - n; p >= from; p--)
+    if (strncasecmp(p, length_header, n) == 0) return p;
+  return NULL;
+}
+
+/* Reads the length from the headers in [from, to). Returns -1 if there is none, or if it is no
+ * number. */
+static int64_t content_length(const char *from, const char *to)
+{
+  const char *p = find_length(from, to);
+  int64_t length = 0;
+  if (!p) return -1;
+  for (p += sizeof length_header - 1; *p == ' ';) p++;
+  if (*p == '\r') return -1;
+  for (; *p >= '0' && *p <= '9' && length < INT64_MAX / 100; p++) length = length * 10 + *p - '0';
+  return *p == '\r' ? length : -1;
+}
+
+/* Drops bytes that are too many for headers, except where headers may begin. */
+static void drop_junk(Stream *s)
+{
+  const char *p = find_length(s->at + s->start + 1, s->at + s->n);
+  s->start = p ? (size_t)(p - s->at) : s->n - sizeof length_header;
+}
+
+/* Waits for complete headers, and sets *length. Junk is reported once. */
+static Received read_headers(Stream *s, int64_t until, int64_t *length)
+{
+  size_t end;
+  while (!(end = headers_end(s))) {
+    if (s->n - s->start >= MAX_HEADERS) {
+      bool before = s->junk;
+      drop_junk(s);
+      s->junk = true;
+      if (!before) return RECEIVED_bad;
+      continue;
+    }
+    Received r = read_more(s, MAX_HEADERS, until);
+    if (r != RECEIVED_message) return r;
+  }
+  *length = content_length(s->at + s->start, s->at + end);
+  s->start = end;
+  s->junk = false;
+  return *length < 0 ? RECEIVED_bad : RECEIVED_message;
+}
+
+/* ---- messages ---- */
+
+static Received skip_body(Stream *s, int64_t length, int64_t until)
+{
+  for (;;) {
+    int64_t here = (int64_t)(s->n - s->start), used = here < length ? here : length;
+    s->start += (size_t)used;
+    length -= used;
+    if (!length) return RECEIVED_large;
+    Received r = read_more(s, MAX_HEADERS, until);
+    if (r != RECEIVED_message) return r;
+  }
+}
+
+Received message_read(Stream *s, int64_t until, const char **body, size_t *size)
+{
+  int64_t length;
+  Received r = read_headers(s, until, &length);
+  if (r != RECEIVED_message) return r;
+  if (length > MAX_MESSAGE) return skip_body(s, length, until);
+  while (s->n - s->start < (size_t)length) {
+    r = read_more(s, (size_t)length, until);
+    if (r != RECEIVED_message) return r;
+  }
+  *body = s->at + s->start;
+  *size = (size_t)length;
+  s->start += (size_t)length;
+  return RECEIVED_message;
+}
+
+bool message_waits(const Stream *s)
+{
+  struct pollfd p = {.fd = s->in, .events = POLLIN};
+  return s->n > s->start || poll(&p, 1, 0) > 0;
+}
+
+static bool write_all(int fd, const char *at, size_t size)
+{
+  while (size) {
+    ssize_t n = write(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    at += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+bool message_write(Stream *s, const json_t *message)
+{
+  char *text = json_dumps(message, JSON_COMPACT), head[64];
+  if (!text) return false;
+  size_t size = strlen(text);
+  snprintf(head, sizeof head, "%s %zu\r\n\r\n", length_header, size);
+  bool good = write_all(s->out, head, strlen(head)) && write_all(s->out, text, size);
+  free(text);
+  return good;
+}

@@ -1,0 +1,314 @@
+/* Finds visible names. Scopes are those of compiler/lower: a function, block or module body has one
+ * scope; methods also see the names of their module's body. */
+#include "names.h"
+
+/* ---- statements ---- */
+
+/* The tree's height is at most MAX_HEIGHT, so recursion is safe. */
+void names_walk(const Block *b, void (*visit)(void *data, const Stmt *st), void *data)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const Stmt *st = b->at[i];
+    visit(data, st);
+    switch (st->kind) {
+    case STMT_if:
+      names_walk(&st->as.branch.then, visit, data);
+      names_walk(&st->as.branch.other, visit, data);
+      break;
+    case STMT_for:
+      names_walk(&st->as.loop.body, visit, data);
+      break;
+    case STMT_scan:
+      names_walk(&st->as.scan.body, visit, data);
+      break;
+    case STMT_autocast:
+    case STMT_no_grad:
+      names_walk(&st->as.region.body, visit, data);
+      break;
+    case STMT_every:
+      names_walk(&st->as.every.body, visit, data);
+      break;
+    case STMT_def:
+      names_walk(&st->as.def.body, visit, data);
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+const Block *names_body(const Decl *d)
+{
+  switch (d->kind) {
+  case DECL_def:
+  case DECL_data:
+  case DECL_infer:
+  case DECL_body:
+    return &d->as.function.body;
+  case DECL_module:
+    return &d->as.module.body;
+  case DECL_op:
+    return &d->as.op.body;
+  case DECL_train:
+  case DECL_eval:
+    return &d->as.run.body;
+  default:
+    return NULL;
+  }
+}
+
+typedef struct Finder {
+  Arena *arena;
+  uint32_t offset;
+  uint32_t level;
+  bool
+      members; /* the names of a module's body, whose statements are all executed before a method */
+  Span inside; /* only statements in this span; statements of a def are not in that of the module */
+  const Function *in; /* the innermost function around the offset */
+  VisibleNames *out;
+} Finder;
+
+static void add(Finder *f, const char *text, Span span, uint32_t from, const Expr *value)
+{
+  VisibleName n = {text, span, f->members ? 0 : from, f->level, NAME_variable, NULL, value, NULL};
+  if (f->members) n.kind = NAME_member;
+  vec_push(f->arena, f->out, n);
+}
+
+static void add_params(Finder *f, const ParamList *params)
+{
+  for (uint32_t i = 0; i < params->n; i++) {
+    const Param *p = &params->at[i];
+    vec_push(
+        f->arena, f->out,
+        (VisibleName){p->name.text, p->name.span, 0, f->level, NAME_parameter, NULL, NULL, NULL});
+    for (uint32_t k = 0; k < p->type.n_dims; k++) { /* sizes: x: float[N, C] */
+      const Expr *size = p->type.dims[k];
+      if (size && size->kind == EXPR_name) add(f, size->as.name, size->span, 0, NULL);
+    }
+  }
+}
+
+static void add_list(Finder *f, const NameList *names, uint32_t from)
+{
+  for (uint32_t i = 0; i < names->n; i++) add(f, names->at[i].text, names->at[i].span, from, NULL);
+}
+
+/* Adds the names that a statement binds. */
+static void add_bound(void *data, const Stmt *st)
+{
+  Finder *f = data;
+  if (st->kind == STMT_for) add_list(f, &st->as.loop.names, st->as.loop.body.span.start);
+  if (st->kind == STMT_scan)
+    add(f, st->as.scan.name.text, st->as.scan.name.span, st->as.scan.body.span.start, NULL);
+  if (st->kind == STMT_emit)
+    add(f, st->as.named.name.text, st->as.named.name.span, st->span.end, st->as.named.value);
+  if (st->kind != STMT_assign) return;
+  const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
+  for (uint32_t i = 0; i < targets->n; i++) {
+    const Expr *t = targets->at[i];
+    bool each = targets->n == values->n;
+    if (t->kind == EXPR_name)
+      add(f, t->as.name, t->span, st->span.end, each ? values->at[i] : NULL);
+  }
+}
+
+/* Visits the statements of a body, without those of its methods. */
+static void add_body(Finder *f, const Block *body)
+{
+  for (uint32_t i = 0; i < body->n; i++) {
+    Stmt *st = body->at[i];
+    if (st->kind == STMT_def) {
+      const Name *name = &st->as.def.name;
+      vec_push(
+          f->arena, f->out,
+          (VisibleName){name->text, name->span, 0, f->level, NAME_member, NULL, NULL, &st->as.def});
+      continue;
+    }
+    const Block one = {.at = &st, .n = 1};
+    names_walk(&one, add_bound, f);
+  }
+}
+
+static bool contains(Span span, uint32_t offset)
+{
+  return offset >= span.start && offset <= span.end;
+}
+
+/* Adds the names of the method around the offset, then those of its module. */
+static void add_module(Finder *f, const ParamList *params, const Block *body)
+{
+  for (uint32_t i = 0; i < body->n; i++) {
+    const Stmt *st = body->at[i];
+    if (st->kind != STMT_def || !contains(st->span, f->offset)) continue;
+    add_params(f, &st->as.def.params);
+    add_body(f, &st->as.def.body);
+    f->level++;
+    f->members = true;
+  }
+  add_body(f, body);
+  f->members = false;
+  add_params(f, params);
+}
+
+/* Adds the names of the declaration around the offset. */
+static void add_inside(Finder *f, const Decl *d)
+{
+  switch (d->kind) {
+  case DECL_def:
+  case DECL_data:
+  case DECL_infer:
+    add_params(f, &d->as.function.params);
+    add_body(f, &d->as.function.body);
+    break;
+  case DECL_module:
+    add_module(f, &d->as.module.params, &d->as.module.body);
+    break;
+  case DECL_op:
+    add_params(f, &d->as.op.outputs);
+    add_module(f, &d->as.op.params, &d->as.op.body);
+    break;
+  case DECL_train:
+  case DECL_eval:
+    add_list(f, &d->as.run.names, d->as.run.body.span.start);
+    add_body(f, &d->as.run.body);
+    break;
+  default:
+    break;
+  }
+}
+
+/* ---- files ---- */
+
+static void add_declared(Finder *f, const Ast *ast)
+{
+  for (uint32_t i = 0; i < ast->n; i++) {
+    const Name *name = ast_decl_name(ast->at[i]);
+    if (name)
+      vec_push(f->arena, f->out,
+               (VisibleName){name->text, name->span, 0, f->level, NAME_declared, ast->at[i], NULL,
+                             NULL});
+  }
+}
+
+void names_visible(const Query *q, VisibleNames *out)
+{
+  Finder f = {.arena = q->a->arena, .offset = q->offset, .out = out};
+  for (uint32_t i = 0; i < q->ast->n; i++)
+    if (contains(q->ast->at[i]->span, q->offset)) add_inside(&f, q->ast->at[i]);
+  f.level++;
+  add_declared(&f, q->ast);
+  f.level++;
+  for (uint32_t i = 0; i < q->a->c->imports.n; i++)
+    if (q->a->c->imports.at[i]->ast != q->ast) add_declared(&f, q->a->c->imports.at[i]->ast);
+}
+
+/* Whether `a` is a better meaning of a name at the offset than `b`. */
+static bool is_better(const VisibleName *a, const VisibleName *b, uint32_t offset)
+{
+  if (contains(b->span, offset)) return false;
+  if (contains(a->span, offset)) return true;
+  if (a->level != b->level) return a->level < b->level;
+  return a->from <= offset && a->from >= b->from;
+}
+
+/* Returns the best meaning of a name at the offset; NULL if it is not in the list. */
+static const VisibleName *find_in(const VisibleNames *names, const char *name, uint32_t offset)
+{
+  const VisibleName *best = NULL;
+  for (uint32_t i = 0; i < names->n; i++) {
+    const VisibleName *n = &names->at[i];
+    if (same_name(n->text, name) && (!best || is_better(n, best, offset))) best = n;
+  }
+  return best;
+}
+
+const VisibleName *names_find(const Query *q, const char *name)
+{
+  VisibleNames names = {0};
+  names_visible(q, &names);
+  return find_in(&names, name, q->offset);
+}
+
+/* ---- members ---- */
+
+/* Returns the module that an expression makes, or the modules of a list: the declaration of Block
+ * for `[Block(c) for i in range(n)]`. NULL: none of the files'. */
+static const Decl *module_made(const Query *q, const Expr *e)
+{
+  if (e && e->kind == EXPR_comp) e = e->as.comp.value;
+  if (e && e->kind == EXPR_list && e->as.args.n) e = e->as.args.at[0].value;
+  const VisibleName *n = *called_name(e) ? names_find(q, called_name(e)) : NULL;
+  return n && n->decl && n->decl->kind == DECL_module ? n->decl : NULL;
+}
+
+static const Decl *module_of(const Query *q, const VisibleName *n)
+{
+  if (!n) return NULL;
+  return module_made(q,
+                     n->decl && n->decl->kind == DECL_model ? n->decl->as.object.value : n->value);
+}
+
+static void list_members(const Query *q, const Decl *module, VisibleNames *out)
+{
+  Finder f = {.arena = q->a->arena, .members = true, .out = out};
+  add_body(&f, &module->as.module.body);
+  add_params(&f, &module->as.module.params);
+}
+
+/* Returns the text behind `[0]` or `[i][1]`. */
+static const char *behind_brackets(const char *p)
+{
+  int depth = 0;
+  if (*p != '[') return p;
+  for (; *p && (depth || *p == '['); p++) depth += (*p == '[') - (*p == ']');
+  return p;
+}
+
+const Decl *names_members(const Query *q, const char *path, VisibleNames *out)
+{
+  Arena *arena = q->a->arena;
+  size_t n = name_size(path);
+  const Decl *module = n ? module_of(q, names_find(q, arena_strndup(arena, path, n))) : NULL;
+  while (module) {
+    path = behind_brackets(path + n);
+    VisibleNames members = {0};
+    list_members(q, module, &members);
+    if (!*path) {
+      *out = members;
+      return module;
+    }
+    if (*path != '.') return NULL; /* a call: the result is a tensor */
+    n = name_size(++path);
+    module = module_of(q, find_in(&members, arena_strndup(arena, path, n), UINT32_MAX));
+  }
+  return NULL;
+}
+
+const char *names_path(const Query *q, uint32_t *end)
+{
+  const char *text = q->source->text;
+  uint32_t to = *end - q->source->base;
+  if (!to || text[to - 1] != '.') return NULL;
+  uint32_t from = --to;
+  for (uint32_t depth = 0; from; from--) {
+    char c = text[from - 1];
+    if (c == ']' || c == ')') depth++;
+    if (c == '[' || c == '(') {
+      if (!depth) break;
+      depth--;
+    } else if (!depth && c != ']' && c != ')' && c != '.' && !in_name(c)) {
+      break;
+    }
+  }
+  *end = q->source->base + from;
+  return arena_strndup(q->a->arena, text + from, to - from);
+}
+
+const VisibleName *names_meant(const Query *q, const char *name, Span span)
+{
+  const char *path = names_path(q, &span.start);
+  VisibleNames members = {0};
+  if (!path) return names_find(q, name);
+  return names_members(q, path, &members) ? find_in(&members, name, UINT32_MAX) : NULL;
+}
