@@ -35,7 +35,7 @@ ROOMS = {
     "compiler/lower/optimizer": "graph lower lower/model",
     "compiler/lower/block": "lower runtime/data/formats",
     "compiler/lower/own": "graph lower lower/model syntax",
-    "compiler/lower/interpret": "graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
+    "compiler/lower/interpret": "diag graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
     "compiler": "emit graph passes syntax",
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",

@@ -7,9 +7,7 @@
 
 /* Kinds of items in the protocol. */
 enum {
-  ITEM_method = 2,
   ITEM_function = 3,
-  ITEM_field = 5,
   ITEM_variable = 6,
   ITEM_class = 7,
   ITEM_property = 10,
@@ -35,18 +33,11 @@ static void offer(Items *it, const char *label, int kind, const char *detail, in
 
 static void offer_names(Items *it, const VisibleNames *names, int rank)
 {
-  static const int kinds[] = {[NAME_variable] = ITEM_variable,
-                              [NAME_parameter] = ITEM_variable,
-                              [NAME_member] = ITEM_field};
   for (uint32_t i = 0; i < names->n; i++) {
     const VisibleName *n = &names->at[i];
-    bool function = n->decl && (n->decl->kind == DECL_def || n->decl->kind == DECL_data);
-    int kind = n->method                                 ? ITEM_method
-               : function                                ? ITEM_function
-               : n->decl && n->decl->kind == DECL_module ? ITEM_class
-               : n->decl                                 ? ITEM_variable
-                                                         : kinds[n->kind];
-    offer(it, n->text, kind, NULL, rank);
+    bool module = n->decl && n->decl->kind == DECL_module;
+    bool function = n->method || (n->decl && !module && names_params(n->decl));
+    offer(it, n->text, module ? ITEM_class : function ? ITEM_function : ITEM_variable, NULL, rank);
   }
 }
 
@@ -57,12 +48,7 @@ static void offer_builtins(Items *it, bool layers)
   for (uint32_t i = 0; i < it->q->a->builtins->n; i++) {
     const Builtin *b = &it->q->a->builtins->at[i];
     bool layer = *b->name >= 'A' && *b->name <= 'Z';
-    if (layers || !layer)
-      offer(it, b->name,
-            layer    ? ITEM_class
-            : layers ? ITEM_function
-                     : ITEM_method,
-            b->signature, 5);
+    if (layers || !layer) offer(it, b->name, layer ? ITEM_class : ITEM_function, b->signature, 5);
   }
 }
 
@@ -119,14 +105,9 @@ static void offer_arguments(Items *it, const Context *at)
   const char *name = context_word(it->q, from);
   const VisibleName *n = *name ? names_find(it->q, name) : NULL;
   const Builtin *b = *name ? analysis_builtin(it->q->a, name) : NULL;
-  const ParamList *params = !n                             ? NULL
-                            : n->method                    ? &n->method->params
-                            : !n->decl                     ? NULL
-                            : n->decl->kind == DECL_module ? &n->decl->as.module.params
-                            : n->decl->kind == DECL_op     ? &n->decl->as.op.params
-                            : n->decl->kind == DECL_def || n->decl->kind == DECL_data
-                                ? &n->decl->as.function.params
-                                : NULL;
+  const ParamList *params = NULL;
+  if (n && n->method) params = &n->method->params;
+  if (n && n->decl) params = names_params(n->decl);
   for (uint32_t i = 0; params && i < params->n; i++)
     offer_argument(it, params->at[i].name.text, strlen(params->at[i].name.text));
   if (!n && b && b->signature) offer_signature(it, b->signature);

@@ -30,12 +30,13 @@ static void put_header(const Query *q, const char *before, Span from, Text *out)
   text_printf(out, "```amp\n%s%.*s\n```\n", before, (int)(end - p), p);
 }
 
-/* Prints what the reference of the language says. Its first paragraph is the signature. */
+/* Prints what the reference of the language says. It begins with the signature. */
 static void put_help(const char *name, Text *out)
 {
   Text help = text_new(out->arena);
   if (!help_on(name, &help)) return;
-  const char *rest = strstr(help.at, "\n\n");
+  const char *rest = strstr(help.at, "\n("); /* facts about an op */
+  if (!rest) rest = strstr(help.at, "\n\n");
   int n = (int)(rest ? rest - help.at : (ptrdiff_t)help.n);
   text_printf(out, "```amp\n%.*s\n```\n%s\n", n, help.at, rest ? rest + 1 : "");
 }

@@ -157,7 +157,7 @@ Received message_read(Stream *s, int64_t until, const char **body, size_t *size)
 bool message_waits(const Stream *s)
 {
   struct pollfd p = {.fd = s->in, .events = POLLIN};
-  return s->n > s->start || poll(&p, 1, 0) > 0;
+  return s->n > s->start || (poll(&p, 1, 0) > 0 && p.revents & POLLIN);
 }
 
 static bool write_all(int fd, const char *at, size_t size)

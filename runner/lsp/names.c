@@ -57,41 +57,54 @@ const Block *names_body(const Decl *d)
   }
 }
 
+const ParamList *names_params(const Decl *d)
+{
+  switch (d->kind) {
+  case DECL_def:
+  case DECL_data:
+  case DECL_infer:
+    return &d->as.function.params;
+  case DECL_module:
+    return &d->as.module.params;
+  case DECL_op:
+    return &d->as.op.params;
+  default:
+    return NULL;
+  }
+}
+
 typedef struct Finder {
   Arena *arena;
-  uint32_t offset;
-  uint32_t level;
-  bool
-      members; /* the names of a module's body, whose statements are all executed before a method */
-  Span inside; /* only statements in this span; statements of a def are not in that of the module */
-  const Function *in; /* the innermost function around the offset */
+  uint32_t offset, level;
+  bool members; /* names of a module's body, all of whose statements run before a method */
   VisibleNames *out;
 } Finder;
 
-static void add(Finder *f, const char *text, Span span, uint32_t from, const Expr *value)
+static void add(Finder *f, VisibleName n)
 {
-  VisibleName n = {text, span, f->members ? 0 : from, f->level, NAME_variable, NULL, value, NULL};
-  if (f->members) n.kind = NAME_member;
+  n.level = f->level;
+  if (f->members) n.from = 0;
   vec_push(f->arena, f->out, n);
-}
-
-static void add_params(Finder *f, const ParamList *params)
-{
-  for (uint32_t i = 0; i < params->n; i++) {
-    const Param *p = &params->at[i];
-    vec_push(
-        f->arena, f->out,
-        (VisibleName){p->name.text, p->name.span, 0, f->level, NAME_parameter, NULL, NULL, NULL});
-    for (uint32_t k = 0; k < p->type.n_dims; k++) { /* sizes: x: float[N, C] */
-      const Expr *size = p->type.dims[k];
-      if (size && size->kind == EXPR_name) add(f, size->as.name, size->span, 0, NULL);
-    }
-  }
 }
 
 static void add_list(Finder *f, const NameList *names, uint32_t from)
 {
-  for (uint32_t i = 0; i < names->n; i++) add(f, names->at[i].text, names->at[i].span, from, NULL);
+  for (uint32_t i = 0; i < names->n; i++)
+    add(f, (VisibleName){.text = names->at[i].text, .span = names->at[i].span, .from = from});
+}
+
+/* Adds parameters, and the sizes that their types name: N and C of `x: float[N, C]`. */
+static void add_params(Finder *f, const ParamList *params)
+{
+  for (uint32_t i = 0; i < params->n; i++) {
+    const Param *p = &params->at[i];
+    add(f, (VisibleName){.text = p->name.text, .span = p->name.span});
+    for (uint32_t k = 0; k < p->type.n_dims; k++) {
+      const Expr *size = p->type.dims[k];
+      if (size && size->kind == EXPR_name)
+        add(f, (VisibleName){.text = size->as.name, .span = size->span});
+    }
+  }
 }
 
 /* Adds the names that a statement binds. */
@@ -100,33 +113,28 @@ static void add_bound(void *data, const Stmt *st)
   Finder *f = data;
   if (st->kind == STMT_for) add_list(f, &st->as.loop.names, st->as.loop.body.span.start);
   if (st->kind == STMT_scan)
-    add(f, st->as.scan.name.text, st->as.scan.name.span, st->as.scan.body.span.start, NULL);
+    add_list(f, &(NameList){(Name *)(uintptr_t)&st->as.scan.name, 1}, st->as.scan.body.span.start);
   if (st->kind == STMT_emit)
-    add(f, st->as.named.name.text, st->as.named.name.span, st->span.end, st->as.named.value);
+    add_list(f, &(NameList){(Name *)(uintptr_t)&st->as.named.name, 1}, st->span.end);
   if (st->kind != STMT_assign) return;
   const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
   for (uint32_t i = 0; i < targets->n; i++) {
-    const Expr *t = targets->at[i];
-    bool each = targets->n == values->n;
+    const Expr *t = targets->at[i], *value = targets->n == values->n ? values->at[i] : NULL;
     if (t->kind == EXPR_name)
-      add(f, t->as.name, t->span, st->span.end, each ? values->at[i] : NULL);
+      add(f, (VisibleName){t->as.name, t->span, st->span.end, .value = value});
   }
 }
 
-/* Visits the statements of a body, without those of its methods. */
+/* Adds the names of a body, with its methods, but without the names in these. */
 static void add_body(Finder *f, const Block *body)
 {
   for (uint32_t i = 0; i < body->n; i++) {
     Stmt *st = body->at[i];
-    if (st->kind == STMT_def) {
-      const Name *name = &st->as.def.name;
-      vec_push(
-          f->arena, f->out,
-          (VisibleName){name->text, name->span, 0, f->level, NAME_member, NULL, NULL, &st->as.def});
-      continue;
-    }
-    const Block one = {.at = &st, .n = 1};
-    names_walk(&one, add_bound, f);
+    const Function *def = &st->as.def;
+    if (st->kind == STMT_def)
+      add(f, (VisibleName){.text = def->name.text, .span = def->name.span, .method = def});
+    else
+      names_walk(&(Block){.at = &st, .n = 1}, add_bound, f);
   }
 }
 
@@ -154,28 +162,14 @@ static void add_module(Finder *f, const ParamList *params, const Block *body)
 /* Adds the names of the declaration around the offset. */
 static void add_inside(Finder *f, const Decl *d)
 {
-  switch (d->kind) {
-  case DECL_def:
-  case DECL_data:
-  case DECL_infer:
-    add_params(f, &d->as.function.params);
-    add_body(f, &d->as.function.body);
-    break;
-  case DECL_module:
-    add_module(f, &d->as.module.params, &d->as.module.body);
-    break;
-  case DECL_op:
-    add_params(f, &d->as.op.outputs);
-    add_module(f, &d->as.op.params, &d->as.op.body);
-    break;
-  case DECL_train:
-  case DECL_eval:
-    add_list(f, &d->as.run.names, d->as.run.body.span.start);
-    add_body(f, &d->as.run.body);
-    break;
-  default:
-    break;
-  }
+  const Block *body = names_body(d);
+  if (d->kind == DECL_op) add_params(f, &d->as.op.outputs);
+  if (d->kind == DECL_train || d->kind == DECL_eval)
+    add_list(f, &d->as.run.names, body->span.start);
+  if (body && names_params(d))
+    add_module(f, names_params(d), body);
+  else if (body)
+    add_body(f, body);
 }
 
 /* ---- files ---- */
@@ -184,10 +178,7 @@ static void add_declared(Finder *f, const Ast *ast)
 {
   for (uint32_t i = 0; i < ast->n; i++) {
     const Name *name = ast_decl_name(ast->at[i]);
-    if (name)
-      vec_push(f->arena, f->out,
-               (VisibleName){name->text, name->span, 0, f->level, NAME_declared, ast->at[i], NULL,
-                             NULL});
+    if (name) add(f, (VisibleName){.text = name->text, .span = name->span, .decl = ast->at[i]});
   }
 }
 

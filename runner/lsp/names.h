@@ -2,22 +2,14 @@
 #pragma once
 #include "analysis.h"
 
-typedef enum NameKind {
-  NAME_variable,
-  NAME_parameter,
-  NAME_member, /* of the module around the place */
-  NAME_declared
-} NameKind;
-
 typedef struct VisibleName {
   const char *text;
   Span span;
-  uint32_t from;  /* offset from which the name has this meaning */
-  uint32_t level; /* 0: of the innermost function or block; then the module, the file, imports */
-  NameKind kind;
-  const Decl *decl;       /* of NAME_declared */
-  const Expr *value;      /* the assigned value; NULL: none */
-  const Function *method; /* NULL: none */
+  uint32_t from;    /* offset from which the name has this meaning */
+  uint32_t level;   /* 0: of the innermost function or block; then the module, the file, imports */
+  const Decl *decl; /* the declaration that has the name; or NULL */
+  const Function *method; /* the method that has the name; or NULL */
+  const Expr *value;      /* the value that an assignment gives it; or NULL */
 } VisibleName;
 typedef VEC(VisibleName) VisibleNames;
 
@@ -34,6 +26,8 @@ const Decl *names_members(const Query *q, const char *path, VisibleNames *out);
 /* Returns the names and brackets before the dot that ends at `end`: "net.h[0]" of "net.h[0].". Sets
  * *end to where they start. NULL: there is no dot. */
 const char *names_path(const Query *q, uint32_t *end);
-const Block *names_body(const Decl *d); /* the statements in a declaration's braces, or NULL */
+/* The statements in a declaration's braces, and its parameters; NULL if it has none. */
+const Block *names_body(const Decl *d);
+const ParamList *names_params(const Decl *d);
 /* Calls `visit` for each statement of a block, in the order of the text, inner ones included. */
 void names_walk(const Block *b, void (*visit)(void *data, const Stmt *st), void *data);

@@ -51,6 +51,7 @@ static _Noreturn void work(int socket, const Options *options, const char *const
     out = json_pack("{s:o}", "result", analysis_answer(&a, request));
     json_decref(request);
   }
+  analysis_close(&a);
   _exit(0);
 }
 

@@ -11,7 +11,7 @@ class Client:
 
     def __init__(self, amp, *args, encodings=("utf-8",), initialize=True):
         self.server = subprocess.Popen([amp, "lsp", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=None)
+                                       stderr=subprocess.DEVNULL)
         self.rest, self.id, self.notes = b"", 0, []
         if initialize:
             self.initialized = self.ask("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {
@@ -73,6 +73,11 @@ class Client:
                     self.notes.remove(note)
                     return note["params"]["diagnostics"]
             self.notes.append(self.receive())
+
+    def latest(self, path):
+        """The diagnostics of all edits so far: an answer to a request follows them."""
+        self.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri(path)}})
+        return [n["params"]["diagnostics"] for n in self.notes if n.get("params", {}).get("uri") == uri(path)][-1]
 
     def at(self, method, path, line, character, **more):
         """The result of a request about a place. Lines and characters count from 0."""
