@@ -61,10 +61,14 @@ static void offer_words(Items *it, bool top)
 
 /* ---- contexts ---- */
 
-/* Offers the members of a module, else what can be called as a method of a tensor. */
+/* Offers the members of a module, else what can be called as a method of a tensor. The members of
+ * built-in layers are not in the files. */
 static void offer_members(Items *it, const char *path)
 {
   VisibleNames members = {0};
+  const VisibleName *n = names_find(it->q, path);
+  char first = n ? *called_name(n->value) : 0;
+  if (first >= 'A' && first <= 'Z' && analysis_builtin(it->q->a, called_name(n->value))) return;
   if (names_members(it->q, path, &members)) {
     offer_names(it, &members, 1);
     return;
@@ -99,10 +103,7 @@ static void offer_signature(Items *it, const char *signature)
 /* Offers the names of the arguments of the call around the place. */
 static void offer_arguments(Items *it, const Context *at)
 {
-  const char *text = it->q->source->text;
-  uint32_t from = at->open_at;
-  while (from && in_name(text[from - 1])) from--;
-  const char *name = context_word(it->q, from);
+  const char *name = context_callee(it->q, at);
   const VisibleName *n = *name ? names_find(it->q, name) : NULL;
   const Builtin *b = *name ? analysis_builtin(it->q->a, name) : NULL;
   const ParamList *params = NULL;

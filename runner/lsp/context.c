@@ -82,6 +82,13 @@ Context context_at(const Query *q)
   return out;
 }
 
+const char *context_callee(const Query *q, const Context *at)
+{
+  uint32_t from = at->open == '(' ? at->open_at : 0;
+  while (from && in_name(q->source->text[from - 1])) from--;
+  return at->open == '(' ? context_word(q, from) : "";
+}
+
 const char *context_word(const Query *q, uint32_t at)
 {
   return arena_strndup(q->a->arena, q->source->text + at, name_size(q->source->text + at));

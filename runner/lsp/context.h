@@ -12,5 +12,7 @@ typedef struct Context {
 } Context;
 
 Context context_at(const Query *q);
+/* Returns the name of the function whose arguments are around the place; "": there is none. */
+const char *context_callee(const Query *q, const Context *at);
 /* Returns the name at an offset in the text; "" if none begins there. */
 const char *context_word(const Query *q, uint32_t at);

@@ -1,4 +1,5 @@
 /* textDocument/hover: the values of a name, its declaration, and what the reference says. */
+#include "context.h"
 #include "names.h"
 #include "compiler/help/help.h"
 
@@ -59,6 +60,8 @@ json_t *answer_hover(Query *q)
   Text out = text_new(q->a->arena);
   put_values(q, name, span, &out);
   if (!put_declaration(q, name, span, &out)) put_help(name, &out);
+  const Context at = context_at(q);
+  if (!out.n) put_help(context_callee(q, &at), &out); /* for the name of an argument */
   if (!out.n) return json_null();
   return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value",
                    analysis_text(q->a, out.at), "range", text_range(q->a->c, span, q->a->utf8));

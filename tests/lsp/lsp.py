@@ -97,6 +97,7 @@ def features(job, lib):
     contains("hover of a setting", hover(c, job, *place(JOB, "train x, y in samples() with |batch=8 {")), "number of samples")
     contains("hover of a const", hover(c, job, *place(JOB, "module Net(width: int = |WIDTH) {")), "WIDTH: int 24", "const WIDTH = 24")
     contains("hover of a module", hover(c, job, *place(JOB, "  blocks = [|Block(width) for i in range(2)]")), "module Block(n: int)")
+    contains("hover of an argument", hover(c, job, *place(JOB, "optimizer opt = SGD(net, |lr=0.1)")), "SGD(")
     check("hover of a comment", hover(c, job, 0, 3), None)
     check("hover behind the end", hover(c, job, 10 ** 12, 10 ** 12), None)
 
