@@ -87,10 +87,14 @@ static void add(Finder *f, VisibleName n)
   vec_push(f->arena, f->out, n);
 }
 
+static void add_name(Finder *f, const Name *name, uint32_t from)
+{
+  add(f, (VisibleName){.text = name->text, .span = name->span, .from = from});
+}
+
 static void add_list(Finder *f, const NameList *names, uint32_t from)
 {
-  for (uint32_t i = 0; i < names->n; i++)
-    add(f, (VisibleName){.text = names->at[i].text, .span = names->at[i].span, .from = from});
+  for (uint32_t i = 0; i < names->n; i++) add_name(f, &names->at[i], from);
 }
 
 /* Adds parameters, and the sizes that their types name: N and C of `x: float[N, C]`. */
@@ -98,7 +102,7 @@ static void add_params(Finder *f, const ParamList *params)
 {
   for (uint32_t i = 0; i < params->n; i++) {
     const Param *p = &params->at[i];
-    add(f, (VisibleName){.text = p->name.text, .span = p->name.span});
+    add_name(f, &p->name, 0);
     for (uint32_t k = 0; k < p->type.n_dims; k++) {
       const Expr *size = p->type.dims[k];
       if (size && size->kind == EXPR_name)
@@ -112,10 +116,8 @@ static void add_bound(void *data, const Stmt *st)
 {
   Finder *f = data;
   if (st->kind == STMT_for) add_list(f, &st->as.loop.names, st->as.loop.body.span.start);
-  if (st->kind == STMT_scan)
-    add_list(f, &(NameList){(Name *)(uintptr_t)&st->as.scan.name, 1}, st->as.scan.body.span.start);
-  if (st->kind == STMT_emit)
-    add_list(f, &(NameList){(Name *)(uintptr_t)&st->as.named.name, 1}, st->span.end);
+  if (st->kind == STMT_scan) add_name(f, &st->as.scan.name, st->as.scan.body.span.start);
+  if (st->kind == STMT_emit) add_name(f, &st->as.named.name, st->span.end);
   if (st->kind != STMT_assign) return;
   const ExprList *targets = &st->as.assign.targets, *values = &st->as.assign.values;
   for (uint32_t i = 0; i < targets->n; i++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`amp lsp` as an editor uses it: diagnostics, hover, definitions, completion, inlay hints, symbols; and messages that no
-editor sends. usage: lsp.py AMP
+editor sends. usage: lsp.py AMP [--slow]   --slow: only what takes as long as the server waits for a compile
 """
 import os
 import signal
@@ -250,6 +250,25 @@ def hostile(job):
     check("the exit status after a part of a message", c.server.wait(10), 1)
 
 
+def signal_worker(c, number):
+    with open(f"/proc/{c.server.pid}/task/{c.server.pid}/children") as f:
+        workers = f.read().split()
+    check("one worker for a file", len(workers), 1)
+    os.kill(int(workers[0]), number)
+
+
+def slow(job):
+    """A worker that does not end is killed. Here it stops by a signal, since limits of the compiler bound each compile."""
+    c = Client(AMP)
+    c.open(job, JOB)
+    c.diagnostics(job)
+    signal_worker(c, signal.SIGSTOP)
+    check("hover of a worker that hangs", hover(c, job, 0, 6), None)
+    c.change(job, JOB)
+    check("the next edit", c.diagnostics(job), [])
+    c.close()
+
+
 def fast_typing(job):
     """Of the edits that wait in the input, the last one is compiled; a worker that dies is replaced."""
     c = Client(AMP)
@@ -259,10 +278,7 @@ def fast_typing(job):
         c.change(job, f"const A = B{i}\n", i)
     while "`B199`" not in str(c.diagnostics(job)):
         check("diagnostics of skipped edits are few", len(c.notes) < 100, True)
-    with open(f"/proc/{c.server.pid}/task/{c.server.pid}/children") as f:
-        workers = f.read().split()
-    check("one worker for a file", len(workers), 1)
-    os.kill(int(workers[0]), signal.SIGKILL)
+    signal_worker(c, signal.SIGKILL)
     check("hover without a worker", hover(c, job, 0, 6), None)
     c.change(job, JOB)
     check("the next edit", c.diagnostics(job), [])
@@ -274,6 +290,9 @@ with tempfile.TemporaryDirectory() as folder:
     for path, content in zip(files, (JOB, LIB)):
         with open(path, "w", encoding="utf-8") as out:
             out.write(content)
+    if "--slow" in sys.argv:
+        slow(files[0])
+        sys.exit(failed != 0)
     features(*files)
     completion(files[0])
     utf16(files[0])
