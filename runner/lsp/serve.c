@@ -18,8 +18,9 @@ typedef struct Server {
   Documents documents;
   Stream client;
   bool initialized, shut, done;
-  int error;        /* of the request that is being answered; 0: none */
-  const char *text; /* of this error */
+  const char *method; /* of the message that is being handled */
+  int error;          /* of the request that is being answered; 0: none */
+  const char *text;   /* of this error */
 } Server;
 
 static json_t *refuse(Server *s, int error, const char *text)
@@ -55,9 +56,8 @@ static bool is_position(const json_t *p)
 /* ---- the life of the server ---- */
 
 /* Positions count bytes if the client can do that. */
-static json_t *initialize(Server *s, const char *method, json_t *params)
+static json_t *initialize(Server *s, json_t *params)
 {
-  (void)method;
   size_t i;
   json_t *one, *encodings = param(params, "capabilities.general.positionEncodings", JSON_ARRAY);
   if (s->initialized) return refuse(s, INVALID_REQUEST, "the server is initialized already");
@@ -74,23 +74,23 @@ static json_t *initialize(Server *s, const char *method, json_t *params)
                    "completionProvider", "triggerCharacters", ".", "serverInfo", "name", "amp lsp");
 }
 
-static json_t *shut_down(Server *s, const char *method, json_t *params)
+static json_t *shut_down(Server *s, json_t *params)
 {
-  (void)method, (void)params;
+  (void)params;
   s->shut = true;
   return json_null();
 }
 
-static json_t *end(Server *s, const char *method, json_t *params)
+static json_t *end(Server *s, json_t *params)
 {
-  (void)method, (void)params;
+  (void)params;
   s->done = true;
   return json_null();
 }
 
-static json_t *ignore(Server *s, const char *method, json_t *params)
+static json_t *ignore(Server *s, json_t *params)
 {
-  (void)s, (void)method, (void)params;
+  (void)s, (void)params;
   return json_null();
 }
 
@@ -105,16 +105,14 @@ static json_t *set_text(Server *s, json_t *params, json_t *text)
   return json_null();
 }
 
-static json_t *did_open(Server *s, const char *method, json_t *params)
+static json_t *did_open(Server *s, json_t *params)
 {
-  (void)method;
   return set_text(s, params, param(params, "textDocument.text", JSON_STRING));
 }
 
 /* The server asks for whole texts, so the last change has the new text. */
-static json_t *did_change(Server *s, const char *method, json_t *params)
+static json_t *did_change(Server *s, json_t *params)
 {
-  (void)method;
   json_t *changes = param(params, "contentChanges", JSON_ARRAY);
   json_t *last = changes ? json_array_get(changes, json_array_size(changes) - 1) : NULL;
   json_t *uri = param(params, "textDocument.uri", JSON_STRING);
@@ -124,42 +122,41 @@ static json_t *did_change(Server *s, const char *method, json_t *params)
   return set_text(s, params, param(last, "text", JSON_STRING));
 }
 
-static json_t *did_close(Server *s, const char *method, json_t *params)
+static json_t *did_close(Server *s, json_t *params)
 {
-  (void)method;
   json_t *uri = param(params, "textDocument.uri", JSON_STRING);
   if (uri) documents_close(&s->documents, json_string_value(uri));
   return json_null();
 }
 
-static json_t *did_save(Server *s, const char *method, json_t *params)
+static json_t *did_save(Server *s, json_t *params)
 {
-  (void)method, (void)params;
+  (void)params;
   documents_stale(&s->documents);
   return json_null();
 }
 
-static json_t *ask_file(Server *s, const char *method, json_t *params)
+static json_t *ask_file(Server *s, json_t *params)
 {
   json_t *uri = param(params, "textDocument.uri", JSON_STRING);
   Document *doc = uri ? documents_find(&s->documents, json_string_value(uri)) : NULL;
   if (!doc) return refuse(s, INVALID_PARAMS, "the URI of an open file is needed");
-  return documents_ask(&s->documents, doc, method, params);
+  return documents_ask(&s->documents, doc, s->method, params);
 }
 
-static json_t *ask_place(Server *s, const char *method, json_t *params)
+static json_t *ask_place(Server *s, json_t *params)
 {
   if (!is_position(param(params, "position", JSON_OBJECT)))
     return refuse(s, INVALID_PARAMS, "a position is needed: a line and a character from 0");
-  return ask_file(s, method, params);
+  return ask_file(s, params);
 }
 
-static json_t *ask_range(Server *s, const char *method, json_t *params)
+static json_t *ask_range(Server *s, json_t *params)
 {
   if (!is_position(param(params, "range.start", JSON_OBJECT)) ||
       !is_position(param(params, "range.end", JSON_OBJECT)))
     return refuse(s, INVALID_PARAMS, "a range is needed: two positions");
-  return ask_file(s, method, params);
+  return ask_file(s, params);
 }
 
 /* ---- messages ---- */
@@ -168,7 +165,7 @@ static json_t *ask_range(Server *s, const char *method, json_t *params)
 static const struct Method {
   const char *name;
   bool request;
-  json_t *(*run)(Server *s, const char *method, json_t *params);
+  json_t *(*run)(Server *s, json_t *params);
 } methods[] = {
     {"initialize", true, initialize},
     {"initialized", false, ignore},
@@ -213,28 +210,28 @@ static void complain(Server *s, int error, const char *text)
   answer(s, json_null(), NULL);
 }
 
-static void run_request(Server *s, const char *name, json_t *id, json_t *params)
+static void run_request(Server *s, json_t *id, json_t *params)
 {
-  const struct Method *m = find_method(name, true);
+  const struct Method *m = find_method(s->method, true);
   json_t *result = NULL;
-  if (!s->initialized && strcmp(name, "initialize") != 0)
+  if (!s->initialized && strcmp(s->method, "initialize") != 0)
     refuse(s, NOT_INITIALIZED, "the first request is `initialize`");
   else if (s->shut)
     refuse(s, INVALID_REQUEST, "the server has been shut down");
   else if (!m)
     refuse(s, METHOD_NOT_FOUND, "the server has no such method");
   else
-    result = m->run(s, name, params);
+    result = m->run(s, params);
   answer(s, id, result);
   json_decref(result);
 }
 
 /* Notifications get no answer, not even an error. */
-static void run_notification(Server *s, const char *name, json_t *params)
+static void run_notification(Server *s, json_t *params)
 {
-  const struct Method *m = find_method(name, false);
+  const struct Method *m = find_method(s->method, false);
   bool early = !s->initialized || s->shut;
-  if (m && (!early || m->run == end)) json_decref(m->run(s, name, params));
+  if (m && (!early || m->run == end)) json_decref(m->run(s, params));
 }
 
 static void handle(Server *s, const char *body, size_t size)
@@ -243,14 +240,15 @@ static void handle(Server *s, const char *body, size_t size)
   const char *name = json_string_value(json_object_get(message, "method"));
   json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
   s->error = 0;
+  s->method = name;
   if (!message)
     complain(s, PARSE_ERROR, "the message is no JSON");
   else if (id && !json_is_integer(id) && !json_is_string(id))
     complain(s, INVALID_REQUEST, "an id is a number or a string");
   else if (name && id)
-    run_request(s, name, id, params);
+    run_request(s, id, params);
   else if (name)
-    run_notification(s, name, params);
+    run_notification(s, params);
   else if (!json_object_get(message, "result") && !json_object_get(message, "error"))
     complain(s, INVALID_REQUEST, "the message has no method"); /* else it is an answer */
   json_decref(message);
