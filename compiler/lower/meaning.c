@@ -1,9 +1,9 @@
-/* Notes what the names and calls of a job mean. */
+/* Records what the names and calls of a job mean. */
 #include "meaning.h"
 
-enum { MAX_MEANINGS = 1 << 18 }; /* a job with long loops gets no notes about its later parts */
+enum { MAX_MEANINGS = 1 << 18 }; /* a job with long loops gets no records of its later parts */
 
-static void note(Lower *l, const File *file, Span span, Datum value, MeaningKind kind)
+static void record(Lower *l, const File *file, Span span, Datum value, MeaningKind kind)
 {
   struct Meanings *m = l->meanings;
   if (!m || file->builtin || m->at.n == MAX_MEANINGS || !span.end) return;
@@ -31,13 +31,13 @@ static Span name_span(const Expr *e)
                                 : (Span){0, 0};
 }
 
-void note_expression(Lower *l, const File *file, const Expr *e, Datum value)
+void meaning_add_expression(Lower *l, const File *file, const Expr *e, Datum value)
 {
   if (l->meanings)
-    note(l, file, name_span(e), value, e->kind == EXPR_call ? MEANS_result : MEANS_value);
+    record(l, file, name_span(e), value, e->kind == EXPR_call ? MEANS_result : MEANS_value);
 }
 
-void note_binding(Lower *l, const File *file, Span name, Datum value)
+void meaning_add_binding(Lower *l, const File *file, Span name, Datum value)
 {
-  note(l, file, name, value, MEANS_binding);
+  record(l, file, name, value, MEANS_binding);
 }

@@ -1,4 +1,4 @@
-/* What the names and calls of a job mean, noted while pass lower runs. `amp lsp` shows it. */
+/* What the names and calls of a job mean, recorded while pass lower runs. `amp lsp` shows it. */
 #pragma once
 #include "lower.h"
 
@@ -11,7 +11,7 @@ typedef enum MeaningKind {
 typedef struct Meaning {
   Span span; /* of a name */
   Datum value;
-  uint32_t order; /* number of earlier notes */
+  uint32_t order; /* number of earlier records */
   MeaningKind kind;
 } Meaning;
 
@@ -20,7 +20,7 @@ struct Meanings {
   bool sorted;     /* by span, then by order: describe.c */
 };
 
-/* Notes the value of an expression, or that a name is bound. Does nothing for the library, and for
- * values whose name says all, such as functions. */
-void note_expression(Lower *l, const File *file, const Expr *e, Datum value);
-void note_binding(Lower *l, const File *file, Span name, Datum value);
+/* Record the value of an expression, or that a name is bound. They do nothing for the library, and
+ * for values whose name says all, such as functions. */
+void meaning_add_expression(Lower *l, const File *file, const Expr *e, Datum value);
+void meaning_add_binding(Lower *l, const File *file, Span name, Datum value);

@@ -33,7 +33,7 @@ Missing *scope_missing(Scope *s, const char *name)
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
-  note_binding(l, s->file, span, value);
+  meaning_add_binding(l, s->file, span, value);
   if (b)
     *b = (Binding){.name = name, .value = value, .span = span};
   else

@@ -37,7 +37,7 @@ json_t *analysis_diagnostics(Analysis *a)
 }
 
 /* The second compile of a text stops earlier: pass gradient would rewrite the graph, and the
- * diagnostics do not wait for the notes. */
+ * diagnostics do not wait for the records. */
 static Compile *compile_for_answers(Analysis *a)
 {
   Options options = a->options;

@@ -195,7 +195,7 @@ static int by_span(const void *a, const void *b)
   return x->order < y->order ? -1 : 1;
 }
 
-/* Returns the index of the first note from `span` on. */
+/* Returns the index of the first record from `span` on. */
 static uint32_t first_meaning(const struct Meanings *m, Span span)
 {
   const Meaning key = {.span = span};

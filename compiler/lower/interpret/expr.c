@@ -306,7 +306,7 @@ Datum eval(Lower *l, Scope *s, const Expr *e)
   if (l->stopped || (counts && !count_work(l, 1, e->span)) || !go_deeper(l, e->span))
     return d_of(D_error);
   Datum d = eval_any(l, s, e);
-  note_expression(l, s->file, e, d);
+  meaning_add_expression(l, s->file, e, d);
   l->stack--;
   return d.kind == D_list && !list_fits(l, d, e->span) ? d_of(D_error) : d;
 }
