@@ -4,8 +4,8 @@
 #include "analysis.h"
 #include "message.h"
 
-#define WORKER_SECONDS 5 /* for a compile or an answer */
-#define WORKER_GIB     2 /* of memory */
+#define WORKER_SECONDS 10 /* for a compile or an answer */
+#define WORKER_GIB     2  /* of memory */
 
 typedef struct Worker Worker;
 /* Starts to compile a job: see analysis_open(). Sets *first to the result of
