@@ -115,14 +115,17 @@ json_t *analysis_location(const Analysis *a, const Compile *c, Span span)
                    text_range(c, span, a->utf8));
 }
 
+const Builtins *analysis_builtins(Analysis *a)
+{
+  if (!a->builtins.n) list_builtins(a->arena, &a->builtins);
+  return &a->builtins;
+}
+
 const Builtin *analysis_builtin(Analysis *a, const char *name)
 {
-  if (!a->builtins) {
-    a->builtins = arena_new(a->arena, Builtins);
-    list_builtins(a->arena, a->builtins);
-  }
-  for (uint32_t i = 0; i < a->builtins->n; i++)
-    if (same_name(a->builtins->at[i].name, name)) return &a->builtins->at[i];
+  const Builtins *list = analysis_builtins(a);
+  for (uint32_t i = 0; i < list->n; i++)
+    if (same_name(list->at[i].name, name)) return &list->at[i];
   return NULL;
 }
 

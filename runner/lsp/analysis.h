@@ -10,8 +10,8 @@ typedef struct Analysis {
   const char *const *uris; /* of the open files, as the client writes them */
   bool utf8;               /* Note [positions] */
   Arena *arena;
-  Compile *c;         /* up to pass precision, with meanings; NULL until it is needed */
-  Builtins *builtins; /* NULL until they are needed */
+  Compile *c;        /* up to pass precision, with meanings; NULL until it is needed */
+  Builtins builtins; /* empty until they are needed */
 } Analysis;
 
 /* A place in a file, and what the client asks there. */
@@ -36,6 +36,7 @@ json_t *analysis_answer(Analysis *a, const json_t *request);
 const char *analysis_uri(const Analysis *a, const char *path);
 /* Returns {"uri", "range"}; null for text that is in no file. */
 json_t *analysis_location(const Analysis *a, const Compile *c, Span span);
+const Builtins *analysis_builtins(Analysis *a);
 const Builtin *analysis_builtin(Analysis *a, const char *name); /* NULL: there is none */
 /* Returns text as JSON. Bytes that are not UTF-8 are escaped. */
 json_t *analysis_text(Analysis *a, const char *text);

@@ -44,9 +44,9 @@ static void offer_names(Items *it, const VisibleNames *names, int rank)
 /* Offers functions and layers; without layers if they are called as methods of a tensor. */
 static void offer_builtins(Items *it, bool layers)
 {
-  analysis_builtin(it->q->a, "");
-  for (uint32_t i = 0; i < it->q->a->builtins->n; i++) {
-    const Builtin *b = &it->q->a->builtins->at[i];
+  const Builtins *list = analysis_builtins(it->q->a);
+  for (uint32_t i = 0; i < list->n; i++) {
+    const Builtin *b = &list->at[i];
     bool layer = *b->name >= 'A' && *b->name <= 'Z';
     if (layers || !layer) offer(it, b->name, layer ? ITEM_class : ITEM_function, b->signature, 5);
   }

@@ -258,7 +258,7 @@ static const char *behind_brackets(const char *p)
   return p;
 }
 
-const Decl *names_members(const Query *q, const char *path, VisibleNames *out)
+bool names_members(const Query *q, const char *path, VisibleNames *out)
 {
   Arena *arena = q->a->arena;
   size_t n = name_size(path);
@@ -269,13 +269,13 @@ const Decl *names_members(const Query *q, const char *path, VisibleNames *out)
     list_members(q, module, &members);
     if (!*path) {
       *out = members;
-      return module;
+      return true;
     }
-    if (*path != '.') return NULL; /* a call: the result is a tensor */
+    if (*path != '.') return false; /* a call: the result is a tensor */
     n = name_size(++path);
     module = module_of(q, find_in(&members, arena_strndup(arena, path, n), UINT32_MAX));
   }
-  return NULL;
+  return false;
 }
 
 const char *names_path(const Query *q, uint32_t *end)

@@ -20,9 +20,9 @@ void names_visible(const Query *q, VisibleNames *out);
 const VisibleName *names_find(const Query *q, const char *name);
 /* The same for the name at `span`, which may be a member: `fc1` of `net.fc1`. */
 const VisibleName *names_meant(const Query *q, const char *name, Span span);
-/* Lists the members of `path`, such as "net.fc1", at q->offset. Returns the declaration of its
- * module; NULL if it is none of the files'. */
-const Decl *names_members(const Query *q, const char *path, VisibleNames *out);
+/* Lists the members of `path`, such as "net.fc1", at q->offset. Returns false if it is no module
+ * that the files declare. */
+bool names_members(const Query *q, const char *path, VisibleNames *out);
 /* Returns the names and brackets before the dot that ends at `end`: "net.h[0]" of "net.h[0].". Sets
  * *end to where they start. NULL: there is no dot. */
 const char *names_path(const Query *q, uint32_t *end);
