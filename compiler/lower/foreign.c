@@ -89,7 +89,7 @@ bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr)
   if (root->kind != EXPR_name || !is_prefix(root->as.name)) return false;
   if (!d_is(lookup_quiet(l, s, root->as.name, root->span), D_absent)) return false;
   /* The keys are torch.autograd.grad, autograd.grad, grad. */
-  for (const char *key = source_text(l, attr->span), *dot = key; dot; key = dot + 1) {
+  for (const char *key = source_text(l, attr->span), *dot = key; dot; key = dot ? dot + 1 : key) {
     if (foreign_said(l, key, attr->span)) return true;
     dot = strchr(key, '.');
   }

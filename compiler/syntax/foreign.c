@@ -145,6 +145,7 @@ static bool name_at_top(Parser *p, Stuck s)
 {
   for (uint32_t i = s.from; i + 1 < s.to && !p->open_braces; i++) {
     if (p->tokens.at[i].kind != TOK_NAME || p->tokens.at[i + 1].kind != '(') continue;
+    if (i && ONE_OF(kind_at(p, i - 1), TOK_DEF, TOK_OP, TOK_MODULE, TOK_DATA, TOK_INFER)) continue;
     const char *name = p->tokens.at[i].as.name;
     const Foreign *f = foreign_name(name);
     if (!f) continue;

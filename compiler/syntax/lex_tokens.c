@@ -104,6 +104,12 @@ const char *ast_reserved_word(uint32_t i, bool *top)
   return words[i].text;
 }
 
+int lex_reserved_kind(const char *name)
+{
+  const struct Word *word = find_word(name);
+  return word ? word->kind : 0;
+}
+
 bool lex_is_top_word(const char *name)
 {
   const struct Word *word = find_word(name);

@@ -154,7 +154,7 @@ static void skip_foreign(Parser *p, Stuck s)
 {
   if (s.to > s.from && p->tokens.at[s.to - 1].kind == ':')
     skip_indented(p);
-  else
+  else if (stuck_at(p)->kind != TOK_NL) /* else the parser has the statement's end already */
     skip_statement(p, p->current);
 }
 

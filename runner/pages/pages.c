@@ -1,5 +1,6 @@
-/* Writes the man pages and completions of amp and ampc when ampc is built: amp_pages FOLDER. The
- * subfolders exist. The text comes from the tables of options, as that of --help does. */
+/* Writes the man pages and completions of amp and ampc when ampc is built: amp_pages FOLDER
+ * EDITORS. The subfolders exist. The text comes from the tables of options, as that of --help does.
+ * FOLDER also gets the files of EDITORS (editors.c). */
 #include "pages.h"
 #include "compiler/cli/command_line.h"
 #include "runner/runner.h"
@@ -42,7 +43,7 @@ void each_spelling(const OptionRow *row, Text *out,
   if (row->letter) put(out, row, word);
 }
 
-static void save(const Text *text, const char *folder, const char *name)
+void pages_save(const Text *text, const char *folder, const char *name)
 {
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -125,7 +126,7 @@ static void put_notes(Text *out, const char *notes)
 
 static void save_page(const Text *out, const char *folder, const char *name)
 {
-  save(out, folder, arena_printf(out->arena, "man/man1/%s.1", name));
+  pages_save(out, folder, arena_printf(out->arena, "man/man1/%s.1", name));
 }
 
 static void table_page(Arena *arena, const char *folder, const OptionTable *t, const char *about)
@@ -172,18 +173,19 @@ static void save_completions(Arena *arena, const char *folder, const Shell *s)
   s->end(&ampc, "ampc");
   const char *form = arena_printf(arena, "%s/%s", s->folder, s->file), *at = strchr(form, '@');
   int before = (int)(at - form);
-  save(&amp, folder, arena_printf(arena, "%.*samp%s", before, form, at + 1));
-  save(&ampc, folder, arena_printf(arena, "%.*sampc%s", before, form, at + 1));
+  pages_save(&amp, folder, arena_printf(arena, "%.*samp%s", before, form, at + 1));
+  pages_save(&ampc, folder, arena_printf(arena, "%.*sampc%s", before, form, at + 1));
 }
 
 int main(int argc, char **argv)
 {
-  if (argc != 2) return EXIT_FAILURE;
+  if (argc != 3) return EXIT_FAILURE;
   Arena *arena = arena_create();
   table_page(arena, argv[1], &ampc_table, "compile a job of mixed precision to CUDA C or C");
   amp_page(arena, argv[1]);
   for (const Verb *v = verbs; v->name; v++) table_page(arena, argv[1], v->table, v->help);
   for (int i = 0; i < SHELLS; i++) save_completions(arena, argv[1], &shells[i]);
+  save_editors(arena, argv[2], argv[1]);
   arena_destroy(arena);
   return EXIT_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* Man pages and completions, made from the tables of options. */
+/* Man pages, completions and files for editors, made from the tables of the programs. */
 #pragma once
 #include "compiler/cli/option_table.h"
 
@@ -24,6 +24,12 @@ void each_spelling(const OptionRow *row, Text *out,
 #define EACH_ROW(row, table)                                                                       \
   for (const OptionGroup *group = (table)->groups; group->rows; group++)                           \
     for (const OptionRow *row = group->rows; row->name || row->letter; row++)
+
+/* Writes a file below `folder`, or exits after a message. */
+void pages_save(const Text *text, const char *folder, const char *name);
+
+/* Writes the files of the folder `from` below `folder`, with lists of words in them. */
+void save_editors(Arena *arena, const char *from, const char *folder);
 
 /* Adds text and writes a backslash before each character of `special`. */
 void put_escaped(Text *out, const char *text, const char *special);

@@ -1,7 +1,8 @@
 /* libFuzzer's entry: any bytes are a program. The front end must answer each one with messages or a
  * graph, and every emitter prints each program. There must be no invalid access, no undefined
  * arithmetic, no leak, no assertion, no endless elaboration, and no text of the program where it
- * could become code.
+ * could become code. `amp fmt` must change nothing in its own result; fmt_text() itself aborts if
+ * the result has other tokens.
  *
  * The first byte selects the target and the style of messages, so that one corpus serves all. */
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "compiler/driver.h"
 #include "compiler/emit/emit.h"
 #include "compiler/emit/seal.h"
+#include "compiler/fmt/fmt.h"
 #include "compiler/graph/ir.h"
 #include "compiler/cost/memory_report.h"
 #include "runtime/plan/shown.h"
@@ -100,6 +102,19 @@ static const char *path_of(Arena *arena, const uint8_t *data, size_t size)
   return data[0] & 16 && n ? arena_strndup(arena, text, n) : "fuzz.amp";
 }
 
+static void format(const char *bytes, size_t size)
+{
+  Options options = {.silent = true, .error_limit = 1};
+  Compile *c = compile_create(&options);
+  const char *text = arena_strndup(c->arena, bytes, size); /* NUL-terminated */
+  Text once = text_new(c->arena), twice = text_new(c->arena);
+  bool good = fmt_text(c, "fuzz.amp", text, (uint32_t)size, &once);
+  if (good && (!fmt_text(c, "once.amp", once.at, (uint32_t)once.n, &twice) ||
+               strcmp(once.at, twice.at) != 0))
+    refuse("another layout after a second call", &once);
+  compile_destroy(c);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size < 1 || size > 1 << 14) return 0;
@@ -111,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                      .json_errors = (data[0] & 8) != 0,
                      .error_limit = 20};
   Compile *c = compile_create(&options);
+  format((const char *)data + 1, size - 1);
   if (compile_text(c, options.input, (const char *)data + 1, size - 1) && c->program) emit_all(c);
   compile_destroy(c);
   arena_destroy(arena);

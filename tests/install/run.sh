@@ -13,7 +13,8 @@ done
 ls "$work/a tree"/lib*/libampcrt.a "$work/a tree"/lib*/*/libampcrt.a >"$work/out" 2>/dev/null
 [ "$(wc -l <"$work/out")" = 1 ] || failed "not one libampcrt.a"
 [ "$(cd "$work/a tree" && find . -name '*.a' | wc -l)" = 1 ] || failed "more than one library"
-for file in man/man1/amp-train.1 bash-completion/completions/amp zsh/site-functions/_amp fish/vendor_completions.d/amp.fish; do
+for file in man/man1/amp-train.1 bash-completion/completions/amp zsh/site-functions/_amp fish/vendor_completions.d/amp.fish \
+  vim/vimfiles/syntax/amp.vim ampc/vscode/package.json; do
   [ -s "$work/a tree/share/$file" ] || failed "no $file"
 done
 small_data "$work/data"

@@ -1,0 +1,1 @@
+autocmd BufNewFile,BufRead *.amp setfiletype amp
