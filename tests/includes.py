@@ -74,7 +74,7 @@ ROOMS = {
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
-    "runner/lsp": "compiler compiler/cli compiler/diag compiler/help compiler/lower/interpret compiler/syntax runner",
+    "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}

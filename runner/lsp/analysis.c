@@ -59,6 +59,7 @@ static const struct {
     {"textDocument/completion", answer_completion},
     {"textDocument/inlayHint", answer_hints},
     {"textDocument/documentSymbol", answer_symbols},
+    {"textDocument/formatting", answer_formatting},
 };
 
 /* Finds the source that was read from `path`, and its tree. */

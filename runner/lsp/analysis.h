@@ -49,4 +49,5 @@ json_t *answer_definition(Query *q);
 json_t *answer_completion(Query *q);
 json_t *answer_hints(Query *q);
 json_t *answer_symbols(Query *q);
+json_t *answer_formatting(Query *q);
 json_t *diagnostics_of(const Analysis *a, Compile *c);

@@ -11,7 +11,8 @@ enum {
   INVALID_REQUEST = -32600,
   METHOD_NOT_FOUND = -32601,
   INVALID_PARAMS = -32602,
-  NOT_INITIALIZED = -32002
+  NOT_INITIALIZED = -32002,
+  REQUEST_FAILED = -32803
 };
 
 typedef struct Server {
@@ -19,14 +20,13 @@ typedef struct Server {
   Stream client;
   bool initialized, shut, done;
   const char *method; /* of the message that is being handled */
-  int error;          /* of the request that is being answered; 0: none */
-  const char *text;   /* of this error */
+  json_t *error;      /* of the request that is being answered; NULL: none */
 } Server;
 
 static json_t *refuse(Server *s, int error, const char *text)
 {
-  s->error = error;
-  s->text = text;
+  json_decref(s->error);
+  s->error = json_pack("{s:i, s:s}", "code", error, "message", text);
   return NULL;
 }
 
@@ -67,11 +67,12 @@ static json_t *initialize(Server *s, json_t *params)
     if (name && strcmp(name, "utf-8") == 0) s->documents.utf8 = true;
   }
   s->initialized = true;
-  return json_pack("{s:{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:b, s:b, s:{s:[s]}}, s:{s:s}}",
+  return json_pack("{s:{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:b, s:b, s:b, s:{s:[s]}}, s:{s:s}}",
                    "capabilities", "positionEncoding", s->documents.utf8 ? "utf-8" : "utf-16",
                    "textDocumentSync", "openClose", 1, "change", 1, "save", 1, "hoverProvider", 1,
                    "definitionProvider", 1, "inlayHintProvider", 1, "documentSymbolProvider", 1,
-                   "completionProvider", "triggerCharacters", ".", "serverInfo", "name", "amp lsp");
+                   "documentFormattingProvider", 1, "completionProvider", "triggerCharacters", ".",
+                   "serverInfo", "name", "amp lsp");
 }
 
 static json_t *shut_down(Server *s, json_t *params)
@@ -144,6 +145,16 @@ static json_t *ask_file(Server *s, json_t *params)
   return documents_ask(&s->documents, doc, s->method, params);
 }
 
+/* A string is the mistake for which a text has no layout. */
+static json_t *format(Server *s, json_t *params)
+{
+  json_t *result = ask_file(s, params);
+  if (!json_is_string(result)) return result;
+  refuse(s, REQUEST_FAILED, json_string_value(result));
+  json_decref(result);
+  return NULL;
+}
+
 static json_t *ask_place(Server *s, json_t *params)
 {
   if (!is_position(param(params, "position", JSON_OBJECT)))
@@ -181,6 +192,7 @@ static const struct Method {
     {"textDocument/completion", true, ask_place},
     {"textDocument/inlayHint", true, ask_range},
     {"textDocument/documentSymbol", true, ask_file},
+    {"textDocument/formatting", true, format},
 };
 
 static const struct Method *find_method(const char *name, bool request)
@@ -195,8 +207,7 @@ static void answer(Server *s, json_t *id, json_t *result)
 {
   json_t *message = json_pack("{s:s, s:O}", "jsonrpc", "2.0", "id", id);
   if (s->error)
-    json_object_set_new(message, "error",
-                        json_pack("{s:i, s:s}", "code", s->error, "message", s->text));
+    json_object_set(message, "error", s->error);
   else
     json_object_set(message, "result", result);
   message_write(&s->client, message);
@@ -239,7 +250,8 @@ static void handle(Server *s, const char *body, size_t size)
   json_t *message = json_loadb(body, size, JSON_ALLOW_NUL, NULL);
   const char *name = json_string_value(json_object_get(message, "method"));
   json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
-  s->error = 0;
+  json_decref(s->error);
+  s->error = NULL;
   s->method = name;
   if (!message)
     complain(s, PARSE_ERROR, "the message is no JSON");
@@ -269,6 +281,7 @@ int lsp_serve(const Options *options, int in, int out)
     if (!s.done && !message_waits(&s.client)) documents_update(&s.documents);
   }
   documents_free(&s.documents);
+  json_decref(s.error);
   free(s.client.at);
   return s.done && s.shut ? 0 : 1;
 }

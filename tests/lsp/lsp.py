@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`amp lsp` as an editor uses it: diagnostics, hover, definitions, completion, inlay hints, symbols; and messages that no
-editor sends. usage: lsp.py AMP [--slow]   --slow: only what takes as long as the server waits for a compile
+"""`amp lsp` as an editor uses it: diagnostics, hover, definitions, completion, inlay hints, symbols, layout; and messages
+that no editor sends. usage: lsp.py AMP [--slow]   --slow: only what takes as long as the server waits for a compile
 """
 import os
 import signal
@@ -115,6 +115,17 @@ def features(job, lib):
     check("hints of an import", [(h["label"], h["position"]) for h in c.hints(lib)],
           [("h: f16[8, 24]", {"line": 4, "character": 19})])
     check("hints of a range", c.hints(job, 5), [])
+
+    def formatted(text):
+        c.change(job, text)
+        return c.ask("textDocument/formatting", {"textDocument": {"uri": uri(job)}, "options": {"tabSize": 2}})
+    check("the layout of a job that has it", formatted(JOB)["result"], [])
+    wide = JOB.replace("  for b", "for  b").replace("lr=0.1", "lr = 0.1").removesuffix("\n")
+    edit = formatted(wide)["result"]
+    check("another layout", [(e["newText"], span(e)) for e in edit], [(JOB, (0, 0, 16, 1))])
+    check("no layout", formatted(JOB.replace("Linear(width, 24)", "Linear(width, = 24)"))["error"], {
+        "code": -32803, "message": "not formatted: line 5: the name of an argument is a single name"})
+    c.change(job, JOB)
     symbols = c.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri(job)}})["result"]
     check("symbols", [s["name"] for s in symbols], ["import", "Net", "net", "precision", "opt", "train"])
     check("members", [s["name"] for s in symbols[1]["children"]], ["blocks", "head", "forward"])
