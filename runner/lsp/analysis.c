@@ -1,6 +1,5 @@
 /* Compiles a job, and finds out which method answers a request. */
 #include "analysis.h"
-#include "context.h"
 #include "compiler/driver.h"
 
 enum { SHOWN_ERRORS = 100 };
@@ -74,6 +73,9 @@ static bool find_source(Query *q, const char *path)
     q->ast = c->ast;
     for (uint32_t k = 0; k < c->imports.n; k++)
       if (strcmp(c->imports.at[k]->path, s->path) == 0) q->ast = c->imports.at[k]->ast;
+    if (q->a->split != s) q->a->tokens = lex_source(q->a->c, s);
+    q->a->split = s;
+    q->tokens = q->a->tokens;
     return true;
   }
   return false;
@@ -134,15 +136,4 @@ json_t *analysis_text(Analysis *a, const char *text)
 {
   json_t *out = json_string(text);
   return out ? out : json_string(arena_shown(a->arena, text, "\n"));
-}
-
-const char *query_name(const Query *q, Span *span)
-{
-  if (!context_at(q).code) return NULL;
-  const char *text = q->source->text;
-  uint32_t at = q->offset - q->source->base, from = at, to = at;
-  while (from && in_name(text[from - 1])) from--;
-  while (to < q->source->size && in_name(text[to])) to++;
-  *span = (Span){q->source->base + from, q->source->base + to};
-  return from < to ? arena_strndup(q->a->arena, text + from, to - from) : NULL;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/lower/interpret/describe.h"
 #include "compiler/syntax/source.h"
+#include "compiler/syntax/parse.h"
 #include "text.h"
 
 typedef struct Analysis {
@@ -10,8 +11,10 @@ typedef struct Analysis {
   const char *const *uris; /* of the open files, as the client writes them */
   bool utf8;               /* Note [positions] */
   Arena *arena;
-  Compile *c;        /* up to pass precision, with meanings; NULL until it is needed */
-  Builtins builtins; /* empty until they are needed */
+  Compile *c;          /* up to pass precision, with meanings; NULL until it is needed */
+  Builtins builtins;   /* empty until they are needed */
+  const Source *split; /* the source of the last query, and its tokens */
+  Tokens tokens;
 } Analysis;
 
 /* A place in a file, and what the client asks there. */
@@ -20,6 +23,7 @@ typedef struct Query {
   const json_t *params;
   const Source *source;
   const Ast *ast;  /* of that source */
+  Tokens tokens;   /* of that source: raw tokens, the last one is its end */
   uint32_t offset; /* among all sources */
 } Query;
 
@@ -40,8 +44,6 @@ const Builtins *analysis_builtins(Analysis *a);
 const Builtin *analysis_builtin(Analysis *a, const char *name); /* NULL: there is none */
 /* Returns text as JSON. Bytes that are not UTF-8 are escaped. */
 json_t *analysis_text(Analysis *a, const char *text);
-/* Returns the name around the offset, and its span; NULL if there is none, as in a comment. */
-const char *query_name(const Query *q, Span *span);
 
 /* Each method is in a file of its name. */
 json_t *answer_hover(Query *q);

@@ -4,6 +4,7 @@
 #include "names.h"
 #include "context.h"
 #include "compiler/help/help.h"
+#include <ctype.h>
 
 /* Kinds of items in the protocol. */
 enum {
@@ -36,7 +37,7 @@ static void offer_names(Items *it, const VisibleNames *names, int rank)
   for (uint32_t i = 0; i < names->n; i++) {
     const VisibleName *n = &names->at[i];
     bool module = n->decl && n->decl->kind == DECL_module;
-    bool function = n->method || (n->decl && !module && names_params(n->decl));
+    bool function = !module && names_params(n);
     offer(it, n->text, module ? ITEM_class : function ? ITEM_function : ITEM_variable, NULL, rank);
   }
 }
@@ -47,7 +48,7 @@ static void offer_builtins(Items *it, bool layers)
   const Builtins *list = analysis_builtins(it->q->a);
   for (uint32_t i = 0; i < list->n; i++) {
     const Builtin *b = &list->at[i];
-    bool layer = *b->name >= 'A' && *b->name <= 'Z';
+    bool layer = isupper((unsigned char)*b->name);
     if (layers || !layer) offer(it, b->name, layer ? ITEM_class : ITEM_function, b->signature, 5);
   }
 }
@@ -63,16 +64,14 @@ static void offer_words(Items *it, bool top)
 
 /* Offers the members of a module, else what can be called as a method of a tensor. The members of
  * built-in layers are not in the files. */
-static void offer_members(Items *it, const char *path)
+static void offer_members(Items *it, const VisibleName *owner)
 {
   VisibleNames members = {0};
-  const VisibleName *n = names_find(it->q, path);
-  char first = n ? *called_name(n->value) : 0;
-  if (first >= 'A' && first <= 'Z' && analysis_builtin(it->q->a, called_name(n->value))) return;
-  if (names_members(it->q, path, &members)) {
+  if (owner && names_members(it->q, owner, &members)) {
     offer_names(it, &members, 1);
     return;
   }
+  if (owner && isupper((unsigned char)*names_class(owner))) return;
   offer(it, "shape", ITEM_property, NULL, 1);
   offer(it, "dtype", ITEM_property, NULL, 1);
   offer_builtins(it, false);
@@ -100,18 +99,15 @@ static void offer_signature(Items *it, const char *signature)
   }
 }
 
-/* Offers the names of the arguments of the call around the place. */
-static void offer_arguments(Items *it, const Context *at)
+/* Offers the names of the arguments of a call. */
+static void offer_arguments(Items *it, const Token *callee)
 {
-  const char *name = context_callee(it->q, at);
-  const VisibleName *n = *name ? names_find(it->q, name) : NULL;
-  const Builtin *b = *name ? analysis_builtin(it->q->a, name) : NULL;
-  const ParamList *params = NULL;
-  if (n && n->method) params = &n->method->params;
-  if (n && n->decl) params = names_params(n->decl);
+  const VisibleName *n = names_meant(it->q, callee);
+  const Builtin *b = n ? NULL : analysis_builtin(it->q->a, callee->as.name);
+  const ParamList *params = n ? names_params(n) : NULL;
   for (uint32_t i = 0; params && i < params->n; i++)
     offer_argument(it, params->at[i].name.text, strlen(params->at[i].name.text));
-  if (!n && b && b->signature) offer_signature(it, b->signature);
+  if (b && b->signature) offer_signature(it, b->signature);
 }
 
 /* Offers entries of the chapter about settings: settings are "batch = N", clauses "group(..)". */
@@ -127,39 +123,31 @@ static void offer_settings(Items *it, bool settings)
   }
 }
 
-/* True if the place is behind `with` in the head of a train or eval block. */
-static bool behind_with(const Query *q, const Context *at)
+/* True for the head of a declaration whose clauses the reference lists. */
+static bool takes_clauses(const char *word)
 {
-  const char *word = context_word(q, at->statement), *text = q->source->text;
-  if (strcmp(word, "train") != 0 && strcmp(word, "eval") != 0) return false;
-  uint32_t end = q->offset - q->source->base;
-  for (uint32_t i = at->statement; i + 6 <= end; i++)
-    if (memcmp(text + i, " with ", 6) == 0) return true;
-  return false;
+  return strcmp(word, "model") == 0 || strcmp(word, "optimizer") == 0 ||
+         strcmp(word, "precision") == 0;
 }
 
-static bool takes_clauses(const Query *q, const Context *at)
+static bool is_run(const char *word)
 {
-  const char *word = context_word(q, at->header);
-  return at->open == '{' && (strcmp(word, "model") == 0 || strcmp(word, "optimizer") == 0 ||
-                             strcmp(word, "precision") == 0);
+  return strcmp(word, "train") == 0 || strcmp(word, "eval") == 0;
 }
 
 json_t *answer_completion(Query *q)
 {
   Items it = {q, json_array(), json_object()};
   const Context at = context_at(q);
-  uint32_t start = q->offset;
-  while (start > q->source->base && in_name(q->source->text[start - q->source->base - 1])) start--;
-  const char *path = at.code ? names_path(q, &start) : NULL;
-  if (path) {
-    offer_members(&it, path);
+  const Token *typed = at.name && at.name < at.next ? at.name : at.next;
+  if (at.code && typed > q->tokens.at && typed[-1].kind == '.') {
+    offer_members(&it, names_owner(q, typed - 1));
   } else if (at.code) {
     VisibleNames names = {0};
     names_visible(q, &names);
-    if (at.open == '(') offer_arguments(&it, &at);
-    if (at.open != '{' && behind_with(q, &at)) offer_settings(&it, true);
-    if (takes_clauses(q, &at)) offer_settings(&it, false);
+    if (at.callee) offer_arguments(&it, at.callee);
+    if (at.open != '{' && at.with && is_run(at.first)) offer_settings(&it, true);
+    if (takes_clauses(at.header)) offer_settings(&it, false);
     offer_names(&it, &names, 2);
     offer_builtins(&it, true);
     offer_words(&it, false);

@@ -1,95 +1,75 @@
 /* Finds the brackets around a place. */
 #include "context.h"
-#include "compiler/base/limits.h"
+#include "compiler/syntax/lex_words.h"
 
 typedef struct Open {
-  char kind;
-  uint32_t at, statement;
+  int kind;
+  const Token *callee;
+  const char *first;
 } Open;
+typedef VEC(Open) Opens;
 
-typedef struct Scan {
-  const char *text;
-  uint32_t at, end;
-  bool code;
-  uint32_t statement;
-  uint32_t depth; /* open brackets, of which the first MAX_OPEN_BRACKETS are kept */
-  Open open[MAX_OPEN_BRACKETS];
-} Scan;
-
-/* Skips from `at` to behind `close`. If the text ends before it, the place is inside. */
-static void skip_to(Scan *s, const char *close)
+static const char *word_of(const Token *t)
 {
-  size_t n = strlen(close);
-  bool string = n == 1 && *close != '\n';
-  for (; s->at < s->end; s->at++) {
-    if (string && s->text[s->at] == '\\') {
-      s->at++;
-    } else if (s->at + n <= s->end && memcmp(s->text + s->at, close, n) == 0) {
-      s->at += (uint32_t)n - (*close == '\n'); /* the line end also ends the statement */
-      return;
-    } else if (string && s->text[s->at] == '\n') {
-      return; /* an unclosed string */
-    }
-  }
-  s->at = s->end;
-  s->code = false;
+  return t->kind == TOK_NAME ? t->as.name : "";
 }
 
-/* Skips a comment or a string. Returns false if none begins here. */
-static bool skip_quiet(Scan *s)
+/* True if the place is in a string, or in a comment behind the token. */
+static bool is_quiet(const Query *q, const Token *before)
 {
-  const char *p = s->text + s->at;
-  if (*p == '#') {
-    skip_to(s, "\n");
-    return true;
+  const char *text = q->source->text, *place = text + (q->offset - q->source->base);
+  const char *from = before ? text + (before->span.end - q->source->base) : text;
+  if (before && before->kind == TOK_STRING && place <= from) {
+    const char *start = text + (before->span.start - q->source->base);
+    return place < from || from - start < 2 || from[-1] != *start; /* unclosed */
   }
-  if (*p != '"' && *p != '\'') return false;
-  const char quote[] = {*p, 0};
-  bool whole = s->at + 3 <= s->end && memcmp(p, "\"\"\"", 3) == 0;
-  s->at += whole ? 3 : 1;
-  skip_to(s, whole ? "\"\"\"" : quote);
-  return true;
+  for (; from < place; from++)
+    if (*from == '#' && !memchr(from, '\n', (size_t)(place - from))) return true;
+  return false;
 }
 
-static void see(Scan *s, char c)
+/* Sets the name around the place, which is the token before `next` or `next` itself. */
+static void find_name(const Query *q, Context *at)
 {
-  Open *top = s->depth && s->depth <= MAX_OPEN_BRACKETS ? &s->open[s->depth - 1] : NULL;
-  if (c == '(' || c == '[' || c == '{') {
-    if (s->depth < MAX_OPEN_BRACKETS) s->open[s->depth] = (Open){c, s->at, s->statement};
-    s->depth++;
-  } else if ((c == ')' || c == ']' || c == '}') && s->depth) {
-    s->depth--;
-  }
-  bool ends = c == '{' || c == '}' || ((c == '\n' || c == ';') && (!top || top->kind == '{'));
-  bool blank = s->text[s->statement] == ' ' && s->statement == s->at;
-  if (ends || blank) s->statement = s->at + 1;
+  const Token *before = at->next > q->tokens.at ? at->next - 1 : NULL;
+  if (before && before->kind == TOK_NAME && before->span.end >= q->offset)
+    at->name = before;
+  else if (at->next->kind == TOK_NAME && at->next->span.start == q->offset)
+    at->name = at->next;
+  at->argument = at->name && at->open == '(' && at->name[1].kind == '=';
+}
+
+/* Follows a token before the place. */
+static void see(const Query *q, Context *at, Opens *open, const Token *t)
+{
+  const Token *before = t > q->tokens.at && t[-1].kind == TOK_NAME ? t - 1 : NULL;
+  if (!*at->first) at->first = word_of(t);
+  at->with = at->with || strcmp(word_of(t), "with") == 0;
+  if (kind_opens(t->kind))
+    vec_push(q->a->arena, open, ((Open){t->kind, before, at->first}));
+  else if (kind_closes(t->kind) && open->n)
+    open->n--;
+  bool inside = open->n && open->at[open->n - 1].kind != '{';
+  if (t->kind != '{' && t->kind != '}' &&
+      (inside || (t->kind != RAW_NEWLINE && t->kind != RAW_SEMICOLON)))
+    return;
+  at->first = "";
+  at->with = false;
 }
 
 Context context_at(const Query *q)
 {
-  Scan s = {.text = q->source->text, .end = q->offset - q->source->base, .code = true};
-  while (s.at < s.end) {
-    if (skip_quiet(&s)) continue;
-    see(&s, s.text[s.at]);
-    s.at++;
+  const Token *end = q->tokens.at + q->tokens.n - 1;
+  Context at = {.next = q->tokens.at, .first = "", .header = ""};
+  Opens open = {0};
+  for (; at.next < end && at.next->span.start < q->offset; at.next++) see(q, &at, &open, at.next);
+  at.code = !is_quiet(q, at.next > q->tokens.at ? at.next - 1 : NULL);
+  const Open *top = open.n ? &open.at[open.n - 1] : NULL;
+  if (top) {
+    at.open = top->kind;
+    at.callee = top->kind == '(' ? top->callee : NULL;
+    at.header = top->kind == '{' ? top->first : "";
   }
-  Context out = {.code = s.code, .statement = s.statement};
-  if (!s.depth || s.depth > MAX_OPEN_BRACKETS) return out;
-  const Open *top = &s.open[s.depth - 1];
-  out.open = top->kind;
-  out.open_at = top->at;
-  out.header = top->statement;
-  return out;
-}
-
-const char *context_callee(const Query *q, const Context *at)
-{
-  uint32_t from = at->open == '(' ? at->open_at : 0;
-  while (from && in_name(q->source->text[from - 1])) from--;
-  return at->open == '(' ? context_word(q, from) : "";
-}
-
-const char *context_word(const Query *q, uint32_t at)
-{
-  return arena_strndup(q->a->arena, q->source->text + at, name_size(q->source->text + at));
+  if (at.code) find_name(q, &at);
+  return at;
 }

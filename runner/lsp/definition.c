@@ -1,5 +1,6 @@
 /* textDocument/definition: where a name is bound or declared; for the text of an import, the file.
  */
+#include "context.h"
 #include "names.h"
 
 /* Returns the declaration of the import around the offset. */
@@ -26,13 +27,24 @@ static json_t *imported_file(const Query *q, const Decl *d)
   return json_null();
 }
 
+/* Returns the parameter that an argument of a call sets: `width` of `Net(width=5)`. */
+static json_t *parameter(const Query *q, const Context *at)
+{
+  const VisibleName *n = at->callee ? names_meant(q, at->callee) : NULL;
+  const ParamList *params = n ? names_params(n) : NULL;
+  for (uint32_t i = 0; params && i < params->n; i++)
+    if (same_name(params->at[i].name.text, at->name->as.name))
+      return analysis_location(q->a, q->a->c, params->at[i].name.span);
+  return json_null();
+}
+
 json_t *answer_definition(Query *q)
 {
-  Span span;
   const Decl *import = import_at(q);
+  const Context at = context_at(q);
   if (import) return imported_file(q, import);
-  const char *name = query_name(q, &span);
-  if (!name) return json_null();
-  const VisibleName *n = names_meant(q, name, span);
+  if (!at.name) return json_null();
+  if (at.argument) return parameter(q, &at);
+  const VisibleName *n = names_meant(q, at.name);
   return n ? analysis_location(q->a, q->a->c, n->span) : json_null();
 }

@@ -31,38 +31,37 @@ static void put_header(const Query *q, const char *before, Span from, Text *out)
   text_printf(out, "```amp\n%s%.*s\n```\n", before, (int)(end - p), p);
 }
 
-/* Prints what the reference of the language says. It begins with the signature. */
+/* Prints what the reference of the language says. It begins with the signature, and for an op with
+ * facts in parentheses. */
 static void put_help(const char *name, Text *out)
 {
   Text help = text_new(out->arena);
   if (!help_on(name, &help)) return;
-  const char *rest = strstr(help.at, "\n("); /* facts about an op */
-  if (!rest) rest = strstr(help.at, "\n\n");
-  int n = (int)(rest ? rest - help.at : (ptrdiff_t)help.n);
-  text_printf(out, "```amp\n%.*s\n```\n%s\n", n, help.at, rest ? rest + 1 : "");
+  const char *rest = help.at;
+  while (*rest && strncmp(rest, "\n\n", 2) != 0 && strncmp(rest, "\n(", 2) != 0) rest++;
+  text_printf(out, "```amp\n%.*s\n```\n%s\n", (int)(rest - help.at), help.at,
+              *rest ? rest + 1 : "");
 }
 
-/* Prints the declaration of a name of the files; returns false if it is none. */
-static bool put_declaration(const Query *q, const char *name, Span span, Text *out)
+/* Prints the declaration of a name of the files; else what the reference says. */
+static void put_meaning(const Query *q, const Token *name, Text *out)
 {
-  const VisibleName *n = names_meant(q, name, span);
-  if (!n) return false;
-  if (n->decl) put_header(q, "", n->decl->span, out);
-  if (n->method) put_header(q, "def ", n->method->name.span, out);
-  return true;
+  const VisibleName *n = names_meant(q, name);
+  if (!n) put_help(name->as.name, out);
+  if (n && n->decl) put_header(q, "", n->decl->span, out);
+  if (n && n->method) put_header(q, "def ", n->method->name.span, out);
 }
 
 json_t *answer_hover(Query *q)
 {
-  Span span;
-  const char *name = query_name(q, &span);
-  if (!name) return json_null();
-  Text out = text_new(q->a->arena);
-  put_values(q, name, span, &out);
-  if (!put_declaration(q, name, span, &out)) put_help(name, &out);
   const Context at = context_at(q);
-  if (!out.n) put_help(context_callee(q, &at), &out); /* for the name of an argument */
+  if (!at.name) return json_null();
+  Text out = text_new(q->a->arena);
+  if (!at.argument) put_values(q, at.name->as.name, at.name->span, &out);
+  const Token *shown = at.argument ? at.callee : at.name; /* arguments have no entries */
+  if (shown) put_meaning(q, shown, &out);
   if (!out.n) return json_null();
   return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value",
-                   analysis_text(q->a, out.at), "range", text_range(q->a->c, span, q->a->utf8));
+                   analysis_text(q->a, out.at), "range",
+                   text_range(q->a->c, at.name->span, q->a->utf8));
 }

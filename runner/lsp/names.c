@@ -1,8 +1,10 @@
 /* Finds visible names. Scopes are those of compiler/lower: a function, block or module body has one
  * scope; methods also see the names of their module's body. */
 #include "names.h"
+#include "compiler/syntax/ast_forms.h"
+#include "compiler/syntax/lex_words.h"
 
-/* ---- statements ---- */
+/* ---- parts of the tree ---- */
 
 /* The tree's height is at most MAX_HEIGHT, so recursion is safe. */
 void names_walk(const Block *b, void (*visit)(void *data, const Stmt *st), void *data)
@@ -10,67 +12,36 @@ void names_walk(const Block *b, void (*visit)(void *data, const Stmt *st), void 
   for (uint32_t i = 0; i < b->n; i++) {
     const Stmt *st = b->at[i];
     visit(data, st);
-    switch (st->kind) {
-    case STMT_if:
-      names_walk(&st->as.branch.then, visit, data);
-      names_walk(&st->as.branch.other, visit, data);
-      break;
-    case STMT_for:
-      names_walk(&st->as.loop.body, visit, data);
-      break;
-    case STMT_scan:
-      names_walk(&st->as.scan.body, visit, data);
-      break;
-    case STMT_autocast:
-    case STMT_no_grad:
-      names_walk(&st->as.region.body, visit, data);
-      break;
-    case STMT_every:
-      names_walk(&st->as.every.body, visit, data);
-      break;
-    case STMT_def:
-      names_walk(&st->as.def.body, visit, data);
-      break;
-    default:
-      break;
+    for (const Part *p = stmt_forms[st->kind].part; p->kind; p++) {
+      if (p->kind == PART_block) names_walk(part_of(st, p), visit, data);
+      if (p->kind == PART_function)
+        names_walk(&((const Function *)part_of(st, p))->body, visit, data);
     }
   }
 }
 
-const Block *names_body(const Decl *d)
+static const void *find_part(const Decl *d, PartKind kind, const char *label)
 {
-  switch (d->kind) {
-  case DECL_def:
-  case DECL_data:
-  case DECL_infer:
-  case DECL_body:
-    return &d->as.function.body;
-  case DECL_module:
-    return &d->as.module.body;
-  case DECL_op:
-    return &d->as.op.body;
-  case DECL_train:
-  case DECL_eval:
-    return &d->as.run.body;
-  default:
-    return NULL;
-  }
+  for (const Part *p = decl_forms[d->kind].part; p->kind; p++)
+    if (p->kind == kind && strcmp(p->label, label) == 0) return part_of(d, p);
+  return NULL;
 }
 
-const ParamList *names_params(const Decl *d)
+const Block *names_body(const Decl *d)
 {
-  switch (d->kind) {
-  case DECL_def:
-  case DECL_data:
-  case DECL_infer:
-    return &d->as.function.params;
-  case DECL_module:
-    return &d->as.module.params;
-  case DECL_op:
-    return &d->as.op.params;
-  default:
-    return NULL;
-  }
+  const Function *f = find_part(d, PART_function, "");
+  return f ? &f->body : find_part(d, PART_block, "body");
+}
+
+static const ParamList *params_of(const Decl *d)
+{
+  const Function *f = find_part(d, PART_function, "");
+  return f ? &f->params : find_part(d, PART_params, "param");
+}
+
+const ParamList *names_params(const VisibleName *n)
+{
+  return n->method ? &n->method->params : n->decl ? params_of(n->decl) : NULL;
 }
 
 typedef struct Finder {
@@ -168,8 +139,8 @@ static void add_inside(Finder *f, const Decl *d)
   if (d->kind == DECL_op) add_params(f, &d->as.op.outputs);
   if (d->kind == DECL_train || d->kind == DECL_eval)
     add_list(f, &d->as.run.names, body->span.start);
-  if (body && names_params(d))
-    add_module(f, names_params(d), body);
+  if (body && params_of(d))
+    add_module(f, params_of(d), body);
   else if (body)
     add_body(f, body);
 }
@@ -225,83 +196,65 @@ const VisibleName *names_find(const Query *q, const char *name)
 
 /* ---- members ---- */
 
-/* Returns the module that an expression makes, or the modules of a list: the declaration of Block
- * for `[Block(c) for i in range(n)]`. NULL: none of the files'. */
-static const Decl *module_made(const Query *q, const Expr *e)
+const char *names_class(const VisibleName *n)
 {
+  const Expr *e = n->decl && n->decl->kind == DECL_model ? n->decl->as.object.value : n->value;
   if (e && e->kind == EXPR_comp) e = e->as.comp.value;
   if (e && e->kind == EXPR_list && e->as.args.n) e = e->as.args.at[0].value;
-  const VisibleName *n = *called_name(e) ? names_find(q, called_name(e)) : NULL;
-  return n && n->decl && n->decl->kind == DECL_module ? n->decl : NULL;
+  return called_name(e);
 }
 
-static const Decl *module_of(const Query *q, const VisibleName *n)
+bool names_members(const Query *q, const VisibleName *n, VisibleNames *out)
 {
-  if (!n) return NULL;
-  return module_made(q,
-                     n->decl && n->decl->kind == DECL_model ? n->decl->as.object.value : n->value);
-}
-
-static void list_members(const Query *q, const Decl *module, VisibleNames *out)
-{
+  const VisibleName *class = *names_class(n) ? names_find(q, names_class(n)) : NULL;
+  if (!class || !class->decl || class->decl->kind != DECL_module) return false;
   Finder f = {.arena = q->a->arena, .members = true, .out = out};
-  add_body(&f, &module->as.module.body);
-  add_params(&f, &module->as.module.params);
+  add_body(&f, &class->decl->as.module.body);
+  add_params(&f, &class->decl->as.module.params);
+  return true;
 }
 
-/* Returns the text behind `[0]` or `[i][1]`. */
-static const char *behind_brackets(const char *p)
+/* Returns the name before a dot and brackets: `h` of `net.h[0].`; NULL: there is none. */
+static const Token *name_before(const Query *q, const Token *dot)
 {
   int depth = 0;
-  if (*p != '[') return p;
-  for (; *p && (depth || *p == '['); p++) depth += (*p == '[') - (*p == ']');
-  return p;
+  while (dot-- > q->tokens.at) {
+    depth += kind_closes(dot->kind) - kind_opens(dot->kind);
+    if (!depth && !kind_opens(dot->kind)) return dot->kind == TOK_NAME ? dot : NULL;
+  }
+  return NULL;
 }
 
-bool names_members(const Query *q, const char *path, VisibleNames *out)
+/* Returns the token behind `[0]` or `[i][1]`. */
+static const Token *behind_brackets(const Token *t, const Token *end)
 {
-  Arena *arena = q->a->arena;
-  size_t n = name_size(path);
-  const Decl *module = n ? module_of(q, names_find(q, arena_strndup(arena, path, n))) : NULL;
-  while (module) {
-    path = behind_brackets(path + n);
+  int depth = 0;
+  for (; t < end && (depth || t->kind == '['); t++)
+    depth += kind_opens(t->kind) - kind_closes(t->kind);
+  return t;
+}
+
+static bool is_member(const Query *q, const Token *name)
+{
+  return name > q->tokens.at && name[-1].kind == '.';
+}
+
+const VisibleName *names_meant(const Query *q, const Token *name)
+{
+  const Token *t = name;
+  while (t && is_member(q, t)) t = name_before(q, t - 1);
+  const VisibleName *n = t ? names_find(q, t->as.name) : NULL;
+  while (n && t < name) {
     VisibleNames members = {0};
-    list_members(q, module, &members);
-    if (!*path) {
-      *out = members;
-      return true;
-    }
-    if (*path != '.') return false; /* a call: the result is a tensor */
-    n = name_size(++path);
-    module = module_of(q, find_in(&members, arena_strndup(arena, path, n), UINT32_MAX));
+    t = behind_brackets(t + 1, name);
+    if (t->kind != '.' || !names_members(q, n, &members)) return NULL; /* a call: a tensor */
+    n = find_in(&members, (++t)->as.name, UINT32_MAX);
   }
-  return false;
+  return n;
 }
 
-const char *names_path(const Query *q, uint32_t *end)
+const VisibleName *names_owner(const Query *q, const Token *dot)
 {
-  const char *text = q->source->text;
-  uint32_t to = *end - q->source->base;
-  if (!to || text[to - 1] != '.') return NULL;
-  uint32_t from = --to;
-  for (uint32_t depth = 0; from; from--) {
-    char c = text[from - 1];
-    if (c == ']' || c == ')') depth++;
-    if (c == '[' || c == '(') {
-      if (!depth) break;
-      depth--;
-    } else if (!depth && c != ']' && c != ')' && c != '.' && !in_name(c)) {
-      break;
-    }
-  }
-  *end = q->source->base + from;
-  return arena_strndup(q->a->arena, text + from, to - from);
-}
-
-const VisibleName *names_meant(const Query *q, const char *name, Span span)
-{
-  const char *path = names_path(q, &span.start);
-  VisibleNames members = {0};
-  if (!path) return names_find(q, name);
-  return names_members(q, path, &members) ? find_in(&members, name, UINT32_MAX) : NULL;
+  const Token *name = name_before(q, dot);
+  return name && behind_brackets(name + 1, dot) == dot ? names_meant(q, name) : NULL;
 }

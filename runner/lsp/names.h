@@ -18,16 +18,17 @@ typedef VEC(VisibleName) VisibleNames;
 void names_visible(const Query *q, VisibleNames *out);
 /* Returns the meaning of a name at q->offset: NULL if it is no name of the files. */
 const VisibleName *names_find(const Query *q, const char *name);
-/* The same for the name at `span`, which may be a member: `fc1` of `net.fc1`. */
-const VisibleName *names_meant(const Query *q, const char *name, Span span);
-/* Lists the members of `path`, such as "net.fc1", at q->offset. Returns false if it is no module
- * that the files declare. */
-bool names_members(const Query *q, const char *path, VisibleNames *out);
-/* Returns the names and brackets before the dot that ends at `end`: "net.h[0]" of "net.h[0].". Sets
- * *end to where they start. NULL: there is no dot. */
-const char *names_path(const Query *q, uint32_t *end);
-/* The statements in a declaration's braces, and its parameters; NULL if it has none. */
+/* The same for a token, which may be a member: `fc1` of `net.fc1`. */
+const VisibleName *names_meant(const Query *q, const Token *name);
+/* The same for what is before a dot: `net.h[0]` of `net.h[0].`. */
+const VisibleName *names_owner(const Query *q, const Token *dot);
+/* Returns the name of the module that a name stands for, or of those in its list: "Block" for
+ * `[Block(c) for i in range(n)]`. "": it is none. */
+const char *names_class(const VisibleName *n);
+/* Lists the members of a name. Returns false if it is no module that the files declare. */
+bool names_members(const Query *q, const VisibleName *n, VisibleNames *out);
+const ParamList *names_params(const VisibleName *n); /* NULL: it takes none */
+/* The statements in a declaration's braces; NULL if it has none. */
 const Block *names_body(const Decl *d);
-const ParamList *names_params(const Decl *d);
 /* Calls `visit` for each statement of a block, in the order of the text, inner ones included. */
 void names_walk(const Block *b, void (*visit)(void *data, const Stmt *st), void *data);

@@ -39,6 +39,10 @@ train x, y in samples() with batch=8 {
   minimize cross_entropy(out, y) with opt
 }
 """
+WORDS = """dim S(max=8)
+module Wide(std: int = 4) { fc = Linear(std, 600_000 if std > 3 else 2) }
+model wide = Wide(std=4) { init("**", normal_(std=0.02)) }
+"""
 failed = 0
 
 
@@ -111,6 +115,18 @@ def features(job, lib):
     check("definition of an import", definition(job, JOB, 'import "|lib.amp"'), (uri(lib), 0, 0))
     check("definition of a built-in", definition(lib, LIB, "    h = |relu(fc(x))"), None)
 
+    words = "untitled:words"
+    c.open(words, WORDS)
+    c.diagnostics(words)
+    arguments, width = "model wide = Wide(|std=4) { init(\"**\", normal_(std=0.02)) }", "Linear(std, 600|_000 if std > 3 else 2) }"
+    width = "module Wide(std: int = 4) { fc = " + width
+    contains("hover of an entry with brackets", hover(c, words, 0, 0), "multiple=SIZE)\n```")
+    contains("hover of a module's argument", hover(c, words, *place(WORDS, arguments)), "module Wide(std")
+    contains("hover of an argument, not of the function", hover(c, words, 2, arguments.index("std=0.02")), "normal_(mean")
+    check("hover of a number", hover(c, words, *place(WORDS, width)), None)
+    check("hover of a word in a call", hover(c, words, 1, width.index("else")), None)
+    check("definition of an argument", definition(words, WORDS, arguments), (words, 1, 12))
+
     check("hints of a job", [h["label"] for h in c.hints(job)], ["x: f32[8, 24]", "out: f16[8, 24]"])
     check("hints of an import", [(h["label"], h["position"]) for h in c.hints(lib)],
           [("h: f16[8, 24]", {"line": 4, "character": 19})])
@@ -142,6 +158,7 @@ def completion(job):
         return labels(c, job, *place(JOB.replace(line, with_mark.replace("|", "")), with_mark))
     check("members", at("    return head(x)", "    return net.|"), ["blocks", "forward", "head", "width"])
     check("members of a list", at("    return head(x)", "    return net.blocks[0].|"), ["fc", "forward", "n"])
+    check("members of a built-in layer", at("    return head(x)", "    return net.head.|"), [])
     methods = at("    return head(x)", "    return head(x).|")
     check("methods of a tensor", methods[:2] + [m for m in methods if m in ("flatten", "Linear", "if")],
           ["dtype", "shape", "flatten"])
