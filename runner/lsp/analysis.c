@@ -81,22 +81,13 @@ static bool find_source(Query *q, const char *path)
   return false;
 }
 
-static int64_t number_at(const json_t *object, const char *key)
-{
-  const json_t *n = json_object_get(object, key);
-  return json_is_integer(n) ? json_integer_value(n) : 0;
-}
-
 json_t *analysis_answer(Analysis *a, const json_t *request)
 {
   Query q = {.a = a, .params = json_object_get(request, "params")};
-  const json_t *position = json_object_get(q.params, "position");
   const char *method = json_string_value(json_object_get(request, "method"));
   if (!a->c) a->c = compile_for_answers(a);
   if (!find_source(&q, json_string_value(json_object_get(request, "path")))) return json_null();
-  q.offset =
-      q.source->base + text_offset(q.source->text, q.source->size, number_at(position, "line"),
-                                   number_at(position, "character"), a->utf8);
+  q.offset = query_offset(&q, json_object_get(q.params, "position"));
   for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
     if (strcmp(methods[i].name, method) == 0) return methods[i].answer(&q);
   return json_null();
@@ -132,8 +123,16 @@ const Builtin *analysis_builtin(Analysis *a, const char *name)
   return NULL;
 }
 
-json_t *analysis_text(Analysis *a, const char *text)
+json_t *analysis_text(const Analysis *a, const char *text)
 {
   json_t *out = json_string(text);
   return out ? out : json_string(arena_shown(a->arena, text, "\n"));
+}
+
+uint32_t query_offset(const Query *q, const json_t *position)
+{
+  const Source *s = q->source;
+  return s->base +
+         text_offset(s->text, s->size, json_integer_value(json_object_get(position, "line")),
+                     json_integer_value(json_object_get(position, "character")), q->a->utf8);
 }

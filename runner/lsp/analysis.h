@@ -43,7 +43,9 @@ json_t *analysis_location(const Analysis *a, const Compile *c, Span span);
 const Builtins *analysis_builtins(Analysis *a);
 const Builtin *analysis_builtin(Analysis *a, const char *name); /* NULL: there is none */
 /* Returns text as JSON. Bytes that are not UTF-8 are escaped. */
-json_t *analysis_text(Analysis *a, const char *text);
+json_t *analysis_text(const Analysis *a, const char *text);
+/* Returns the offset of a position, among all sources; that of (0, 0) for NULL. */
+uint32_t query_offset(const Query *q, const json_t *position);
 
 /* Each method is in a file of its name. */
 json_t *answer_hover(Query *q);

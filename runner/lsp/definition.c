@@ -20,9 +20,8 @@ static json_t *imported_file(const Query *q, const Decl *d)
   const Ast *ast = source_import(c, d->as.path.text, d->span);
   for (uint32_t i = 0; i < c->imports.n; i++) {
     if (c->imports.at[i]->ast != ast) continue;
-    return json_pack("{s:s, s:{s:{s:i, s:i}, s:{s:i, s:i}}}", "uri",
-                     analysis_uri(q->a, c->imports.at[i]->path), "range", "start", "line", 0,
-                     "character", 0, "end", "line", 0, "character", 0);
+    return json_pack("{s:s, s:o}", "uri", analysis_uri(q->a, c->imports.at[i]->path), "range",
+                     text_range(c, (Span){0, 0}, q->a->utf8));
   }
   return json_null();
 }

@@ -13,8 +13,9 @@ static void add_note(const Analysis *a, const Compile *c, const Message *m, Text
   if (placed) text_printf(text, "%s:%u: ", file_name(place.source->shown), place.line);
   text_puts(text, m->text);
   if (placed)
-    json_array_append_new(related, json_pack("{s:o, s:s}", "location",
-                                             analysis_location(a, c, m->span), "message", m->text));
+    json_array_append_new(related,
+                          json_pack("{s:o, s:o}", "location", analysis_location(a, c, m->span),
+                                    "message", analysis_text(a, m->text)));
 }
 
 /* Makes a diagnostic of a message and the `n` notes and helps after it. */
@@ -24,9 +25,9 @@ static json_t *diagnostic(const Analysis *a, const Compile *c, const Message *m,
   text_puts(&text, m->text);
   json_t *related = json_array();
   for (uint32_t i = 1; i <= n; i++) add_note(a, c, m + i, &text, related);
-  return json_pack("{s:o, s:i, s:s, s:s, s:s, s:o}", "range", text_range(c, m->span, a->utf8),
+  return json_pack("{s:o, s:i, s:s, s:s, s:o, s:o}", "range", text_range(c, m->span, a->utf8),
                    "severity", m->severity == SEVERITY_error ? 1 : 2, "code", m->code, "source",
-                   "ampc", "message", text.at, "relatedInformation", related);
+                   "ampc", "message", analysis_text(a, text.at), "relatedInformation", related);
 }
 
 /* Returns {uri: [diagnostic]}. A message without a place is at the start of the job. -D and --set

@@ -103,6 +103,18 @@ static json_t *not_compiled(const Document *doc, const char *why)
 /* ---- compiles ---- */
 
 /* A file without mistakes gets an empty list, so that the client knows that the compile is done. */
+static void set_compiled(Documents *d, Document *doc, json_t *first, const char *why)
+{
+  json_decref(doc->files);
+  doc->files = json_incref(json_object_get(first, "files"));
+  json_t *found = first ? json_incref(json_object_get(first, "found")) : not_compiled(doc, why);
+  if (!json_object_get(found, json_string_value(doc->uri)))
+    json_object_set_new(found, json_string_value(doc->uri), json_array());
+  set_found(d, doc, found);
+  json_decref(first);
+}
+
+/* Compiles a file. It stays dirty if the client sends an edit meanwhile. */
 static void compile(Documents *d, Document *doc)
 {
   json_t *first;
@@ -120,23 +132,19 @@ static void compile(Documents *d, Document *doc)
   options.open = texts;
   options.n_open = (uint32_t)d->n;
   worker_end(doc->worker);
-  doc->worker = worker_start(&options, uris, d->utf8, &first, &why);
-  doc->dirty = false;
-  json_decref(doc->files);
-  doc->files = json_incref(json_object_get(first, "files"));
-  json_t *found = first ? json_incref(json_object_get(first, "found")) : not_compiled(doc, why);
-  if (!json_object_get(found, json_string_value(doc->uri)))
-    json_object_set_new(found, json_string_value(doc->uri), json_array());
-  set_found(d, doc, found);
-  json_decref(first);
+  doc->worker = worker_start(&options, uris, d->utf8, d->client, &first, &why);
+  doc->dirty = !first && !why;
+  if (!doc->dirty) set_compiled(d, doc, first, why);
   free(texts);
   free(uris);
 }
 
 void documents_update(Documents *d)
 {
-  for (size_t i = 0; i < d->n; i++)
+  for (size_t i = 0; i < d->n; i++) {
     if (d->at[i].dirty) compile(d, &d->at[i]);
+    if (d->at[i].dirty) return;
+  }
 }
 
 static void forget(Document *doc)
@@ -178,13 +186,16 @@ json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *p
 {
   documents_update(d);
   Document *job = job_of(d, doc);
+  if (job->dirty) return NULL;
   if (!job->worker) return json_null();
   json_t *request =
       json_pack("{s:s, s:O, s:s}", "method", method, "params", params, "path", doc->path);
-  json_t *result = worker_ask(job->worker, request);
+  const char *why;
+  json_t *result = worker_ask(job->worker, request, &why);
   json_decref(request);
   if (result) return result;
   worker_end(job->worker); /* the next edit starts a new one */
   job->worker = NULL;
-  return json_null();
+  job->dirty = !why;
+  return why ? json_null() : NULL;
 }

@@ -26,8 +26,9 @@ Document *documents_find(Documents *d, const char *uri);
 bool documents_set(Documents *d, json_t *uri, json_t *text, int64_t version);
 void documents_close(Documents *d, const char *uri);
 void documents_stale(Documents *d); /* files on disk may have changed: all compiles are old */
-/* Compiles what is dirty, and publishes the diagnostics. */
+/* Compiles what is dirty, and publishes the diagnostics. Stops when the client sends an edit. */
 void documents_update(Documents *d);
-/* Asks the worker that knows most about the file. Returns null if none can answer. */
+/* Asks the worker that knows most about the file. Returns null if none can answer; NULL if the
+ * client sends an edit, so that no answer would fit its text. */
 json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *params);
 void documents_free(Documents *d);

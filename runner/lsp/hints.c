@@ -45,18 +45,13 @@ static void add_hint(void *data, const Stmt *st)
   json_decref(range);
 }
 
-static uint32_t offset_at(const Query *q, const char *end)
-{
-  const json_t *p = json_object_get(json_object_get(q->params, "range"), end);
-  return q->source->base + text_offset(q->source->text, q->source->size,
-                                       json_integer_value(json_object_get(p, "line")),
-                                       json_integer_value(json_object_get(p, "character")),
-                                       q->a->utf8);
-}
-
 json_t *answer_hints(Query *q)
 {
-  Hints h = {q, {offset_at(q, "start"), offset_at(q, "end")}, json_array()};
+  const json_t *range = json_object_get(q->params, "range");
+  Hints h = {q,
+             {query_offset(q, json_object_get(range, "start")),
+              query_offset(q, json_object_get(range, "end"))},
+             json_array()};
   for (uint32_t i = 0; i < q->ast->n; i++) {
     const Block *body = names_body(q->ast->at[i]);
     if (body) names_walk(body, add_hint, &h);

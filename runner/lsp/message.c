@@ -96,31 +96,20 @@ static int64_t content_length(const char *from, const char *to)
   return *p == '\r' ? length : -1;
 }
 
-/* Drops bytes that are too many for headers, except where headers may begin. */
-static void drop_junk(Stream *s)
-{
-  const char *p = find_length(s->at + s->start + 1, s->at + s->n);
-  s->start = p ? (size_t)(p - s->at) : s->n - sizeof length_header;
-}
-
-/* Waits for complete headers, and sets *length. Junk is reported once. */
+/* Waits for complete headers, and sets *length. Bytes that are too many for headers are dropped. */
 static Received read_headers(Stream *s, int64_t until, int64_t *length)
 {
   size_t end;
   while (!(end = headers_end(s))) {
-    if (s->n - s->start >= MAX_HEADERS) {
-      bool before = s->junk;
-      drop_junk(s);
-      s->junk = true;
-      if (!before) return RECEIVED_bad;
-      continue;
-    }
-    Received r = read_more(s, MAX_HEADERS, until);
+    Received r = RECEIVED_bad;
+    if (s->n - s->start < MAX_HEADERS)
+      r = read_more(s, MAX_HEADERS, until);
+    else
+      s->start = s->n;
     if (r != RECEIVED_message) return r;
   }
   *length = content_length(s->at + s->start, s->at + end);
   s->start = end;
-  s->junk = false;
   return *length < 0 ? RECEIVED_bad : RECEIVED_message;
 }
 
@@ -154,10 +143,23 @@ Received message_read(Stream *s, int64_t until, const char **body, size_t *size)
   return RECEIVED_message;
 }
 
-bool message_waits(const Stream *s)
+static bool can_read(const Stream *s, int milliseconds)
 {
   struct pollfd p = {.fd = s->in, .events = POLLIN};
-  return s->n > s->start || (poll(&p, 1, 0) > 0 && p.revents & POLLIN);
+  return poll(&p, 1, milliseconds) > 0 && p.revents & POLLIN;
+}
+
+bool message_waits(const Stream *s, int milliseconds)
+{
+  return s->n > s->start || can_read(s, milliseconds);
+}
+
+bool message_announced(Stream *s, const char *text)
+{
+  enum { PART = 1 << 16 };
+  while (s->n - s->start < MAX_MESSAGE && can_read(s, 0))
+    if (read_more(s, s->n - s->start + PART, 0) != RECEIVED_message) break;
+  return s->n > s->start && memmem(s->at + s->start, s->n - s->start, text, strlen(text));
 }
 
 static bool write_all(int fd, const char *at, size_t size)

@@ -15,13 +15,13 @@ typedef struct Stream {
   int in, out;
   char *at; /* bytes that were read: [start, n) are not used yet */
   size_t start, n, cap;
-  bool junk; /* the unused bytes follow others that are no headers, which was reported */
 } Stream;
 
 typedef enum Received {
   RECEIVED_message,
-  RECEIVED_end, /* the stream has ended, perhaps within a message, or cannot be read */
-  RECEIVED_bad, /* headers without a valid Content-Length; the next read looks for the next ones */
+  RECEIVED_end,   /* the stream has ended, perhaps within a message, or cannot be read */
+  RECEIVED_bad,   /* no headers, or without a valid Content-Length; the next read looks for the next
+                     ones */
   RECEIVED_large, /* a message of more than MAX_MESSAGE bytes, which was skipped */
   RECEIVED_late   /* nothing came in time */
 } Received;
@@ -29,8 +29,10 @@ typedef enum Received {
 /* Waits for a message, at most until the time `until` (message_now), or for ever if it is 0. Sets
  * *body to its *size bytes, which stay valid until the next call. */
 Received message_read(Stream *s, int64_t until, const char **body, size_t *size);
-/* True if a message has begun to arrive. */
-bool message_waits(const Stream *s);
+/* Waits until a message has begun to arrive; returns false if none does within the milliseconds. */
+bool message_waits(const Stream *s, int milliseconds);
+/* True if the text is among the bytes that have arrived and are not used yet. */
+bool message_announced(Stream *s, const char *text);
 /* Writes a message. Returns false if the other side has gone or memory runs out. */
 bool message_write(Stream *s, const json_t *message);
 int64_t message_now(void); /* milliseconds */

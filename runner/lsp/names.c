@@ -187,7 +187,7 @@ static const VisibleName *find_in(const VisibleNames *names, const char *name, u
   return best;
 }
 
-const VisibleName *names_find(const Query *q, const char *name)
+static const VisibleName *find(const Query *q, const char *name)
 {
   VisibleNames names = {0};
   names_visible(q, &names);
@@ -206,7 +206,7 @@ const char *names_class(const VisibleName *n)
 
 bool names_members(const Query *q, const VisibleName *n, VisibleNames *out)
 {
-  const VisibleName *class = *names_class(n) ? names_find(q, names_class(n)) : NULL;
+  const VisibleName *class = *names_class(n) ? find(q, names_class(n)) : NULL;
   if (!class || !class->decl || class->decl->kind != DECL_module) return false;
   Finder f = {.arena = q->a->arena, .members = true, .out = out};
   add_body(&f, &class->decl->as.module.body);
@@ -243,7 +243,7 @@ const VisibleName *names_meant(const Query *q, const Token *name)
 {
   const Token *t = name;
   while (t && is_member(q, t)) t = name_before(q, t - 1);
-  const VisibleName *n = t ? names_find(q, t->as.name) : NULL;
+  const VisibleName *n = t ? find(q, t->as.name) : NULL;
   while (n && t < name) {
     VisibleNames members = {0};
     t = behind_brackets(t + 1, name);

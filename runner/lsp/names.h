@@ -16,9 +16,8 @@ typedef VEC(VisibleName) VisibleNames;
 /* Adds all names that are visible at q->offset. A name that has several meanings is listed with
  * each. */
 void names_visible(const Query *q, VisibleNames *out);
-/* Returns the meaning of a name at q->offset: NULL if it is no name of the files. */
-const VisibleName *names_find(const Query *q, const char *name);
-/* The same for a token, which may be a member: `fc1` of `net.fc1`. */
+/* Returns the meaning of a name, which may be a member: `fc1` of `net.fc1`. NULL: it is no name of
+ * the files. */
 const VisibleName *names_meant(const Query *q, const Token *name);
 /* The same for what is before a dot: `net.h[0]` of `net.h[0].`. */
 const VisibleName *names_owner(const Query *q, const Token *dot);

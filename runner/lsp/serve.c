@@ -12,7 +12,8 @@ enum {
   METHOD_NOT_FOUND = -32601,
   INVALID_PARAMS = -32602,
   NOT_INITIALIZED = -32002,
-  REQUEST_FAILED = -32803
+  REQUEST_FAILED = -32803,
+  CONTENT_MODIFIED = -32801
 };
 
 typedef struct Server {
@@ -142,7 +143,8 @@ static json_t *ask_file(Server *s, json_t *params)
   json_t *uri = param(params, "textDocument.uri", JSON_STRING);
   Document *doc = uri ? documents_find(&s->documents, json_string_value(uri)) : NULL;
   if (!doc) return refuse(s, INVALID_PARAMS, "the URI of an open file is needed");
-  return documents_ask(&s->documents, doc, s->method, params);
+  json_t *result = documents_ask(&s->documents, doc, s->method, params);
+  return result ? result : refuse(s, CONTENT_MODIFIED, "the text changes");
 }
 
 /* A string is the mistake for which a text has no layout. */
@@ -278,7 +280,7 @@ int lsp_serve(const Options *options, int in, int out)
     if (r == RECEIVED_message) handle(&s, body, size);
     if (r == RECEIVED_bad) complain(&s, PARSE_ERROR, "headers with a Content-Length are needed");
     if (r == RECEIVED_large) complain(&s, INVALID_REQUEST, "a message has at most 64 MiB");
-    if (!s.done && !message_waits(&s.client)) documents_update(&s.documents);
+    if (!s.done && !message_waits(&s.client, 0)) documents_update(&s.documents);
   }
   documents_free(&s.documents);
   json_decref(s.error);

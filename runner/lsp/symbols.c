@@ -1,5 +1,6 @@
 /* textDocument/documentSymbol: the declarations of a file, and the members of its modules. */
 #include "names.h"
+#include "compiler/syntax/ast_forms.h"
 
 /* Kinds of symbols in the protocol. */
 enum {
@@ -13,23 +14,14 @@ enum {
   SYMBOL_event = 24
 };
 
-static const struct {
-  const char *word;
-  int kind;
-} declared[] = {
-    [DECL_import] = {"import", SYMBOL_file},
-    [DECL_const] = {"const", SYMBOL_constant},
-    [DECL_dim] = {"dim", SYMBOL_constant},
-    [DECL_def] = {"def", SYMBOL_function},
-    [DECL_module] = {"module", SYMBOL_class},
-    [DECL_op] = {"op", SYMBOL_function},
-    [DECL_data] = {"data", SYMBOL_function},
-    [DECL_model] = {"model", SYMBOL_variable},
-    [DECL_optimizer] = {"optimizer", SYMBOL_variable},
-    [DECL_precision] = {"precision", SYMBOL_event},
-    [DECL_train] = {"train", SYMBOL_event},
-    [DECL_eval] = {"eval", SYMBOL_event},
-    [DECL_infer] = {"infer", SYMBOL_event},
+static const int kinds[] = {
+    [DECL_import] = SYMBOL_file,        [DECL_const] = SYMBOL_constant,
+    [DECL_dim] = SYMBOL_constant,       [DECL_def] = SYMBOL_function,
+    [DECL_module] = SYMBOL_class,       [DECL_op] = SYMBOL_function,
+    [DECL_data] = SYMBOL_function,      [DECL_model] = SYMBOL_variable,
+    [DECL_optimizer] = SYMBOL_variable, [DECL_precision] = SYMBOL_event,
+    [DECL_train] = SYMBOL_event,        [DECL_eval] = SYMBOL_event,
+    [DECL_infer] = SYMBOL_event,
 };
 
 static json_t *symbol(const Query *q, const char *name, int kind, Span whole, Span part)
@@ -61,12 +53,13 @@ json_t *answer_symbols(Query *q)
   for (uint32_t i = 0; i < q->ast->n; i++) {
     const Decl *d = q->ast->at[i];
     const Name *name = ast_decl_name(d);
-    if (d->kind >= sizeof declared / sizeof declared[0]) continue; /* a call */
-    json_t *s = symbol(q, name ? name->text : declared[d->kind].word, declared[d->kind].kind,
-                       d->span, name ? name->span : d->span);
+    const char *word = decl_forms[d->kind].word;
+    if (d->kind >= sizeof kinds / sizeof kinds[0]) continue; /* a call */
+    json_t *s =
+        symbol(q, name ? name->text : word, kinds[d->kind], d->span, name ? name->span : d->span);
     if (d->kind == DECL_module)
       json_object_set_new(s, "children", members_of(q, &d->as.module.body));
-    json_object_set_new(s, "detail", json_string(declared[d->kind].word));
+    json_object_set_new(s, "detail", json_string(word));
     json_array_append_new(out, s);
   }
   return out;

@@ -49,13 +49,6 @@ json_t *text_range(const Compile *c, Span span, bool utf8)
 
 /* ---- files ---- */
 
-static int hex_digit(char c)
-{
-  return isdigit((unsigned char)c)    ? c - '0'
-         : isxdigit((unsigned char)c) ? (c | 32) - 'a' + 10
-                                      : -1;
-}
-
 const char *text_path(Arena *arena, const char *uri)
 {
   static const char scheme[] = "file://";
@@ -64,11 +57,13 @@ const char *text_path(Arena *arena, const char *uri)
   if (!p) return uri;
   Text out = text_new(arena);
   for (; *p; p++) {
-    int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
-    char byte = low >= 0 ? (char)(high * 16 + low) : *p;
+    unsigned byte = (unsigned char)*p;
+    if (*p == '%' && isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2])) {
+      sscanf(p + 1, "%2x", &byte);
+      p += 2;
+    }
     if (!byte) return uri; /* no path contains NUL */
-    text_add(&out, &byte, 1);
-    if (low >= 0) p += 2;
+    text_add(&out, &(char){(char)byte}, 1);
   }
   return out.at;
 }

@@ -14,9 +14,11 @@
 #define WORKER_QUOTED(x) #x
 #define WORKER_TEXT(x)   WORKER_QUOTED(x)
 
+enum { LOOK_MS = 20 }; /* how often a compile looks for edits */
+
 struct Worker {
   pid_t process;
-  Stream stream;
+  Stream stream, *client;
 };
 
 /* ---- the process ---- */
@@ -68,22 +70,28 @@ static const char *why_ended(Worker *w)
   return "the compiler crashes, which is a bug in amp: please report it";
 }
 
-/* Returns the next message of the worker; NULL: it has failed, and *why says how. */
+/* Returns the next message of the worker. NULL: it has failed, and *why says how; or the client
+ * sends an edit, which makes the message useless: then *why is NULL. */
 static json_t *receive(Worker *w, const char **why)
 {
   const char *body;
   size_t size;
   int64_t until = message_now() + WORKER_SECONDS * 1000;
+  *why = NULL;
+  while (!message_waits(&w->stream, LOOK_MS) && message_now() < until)
+    if (message_announced(w->client, "textDocument/didChange")) return NULL;
   Received r = message_read(&w->stream, until, &body, &size);
-  if (r == RECEIVED_message) return json_loadb(body, size, 0, NULL);
-  *why = r == RECEIVED_end
-             ? why_ended(w)
-             : "the compile takes longer than " WORKER_TEXT(WORKER_SECONDS) " seconds";
-  return NULL;
+  json_t *message = r == RECEIVED_message ? json_loadb(body, size, 0, NULL) : NULL;
+  if (!message)
+    *why = r == RECEIVED_end ? why_ended(w)
+           : r == RECEIVED_late
+               ? "the compile takes longer than " WORKER_TEXT(WORKER_SECONDS) " seconds"
+               : "the server cannot read the answer of the compiler";
+  return message;
 }
 
-Worker *worker_start(const Options *options, const char *const *uris, bool utf8, json_t **first,
-                     const char **why)
+Worker *worker_start(const Options *options, const char *const *uris, bool utf8, Stream *client,
+                     json_t **first, const char **why)
 {
   int ends[2];
   Worker *w = calloc(1, sizeof *w);
@@ -100,16 +108,17 @@ Worker *worker_start(const Options *options, const char *const *uris, bool utf8,
   }
   close(ends[1]);
   w->stream = (Stream){.in = ends[0], .out = ends[0]};
+  w->client = client;
   if (w->process > 0) *first = receive(w, why);
   if (*first) return w;
   worker_end(w);
   return NULL;
 }
 
-json_t *worker_ask(Worker *w, const json_t *request)
+json_t *worker_ask(Worker *w, const json_t *request, const char **why)
 {
-  const char *why;
-  json_t *answer = message_write(&w->stream, request) ? receive(w, &why) : NULL;
+  *why = "the worker has gone";
+  json_t *answer = message_write(&w->stream, request) ? receive(w, why) : NULL;
   json_t *result = json_incref(json_object_get(answer, "result"));
   json_decref(answer);
   return result;

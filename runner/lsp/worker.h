@@ -8,10 +8,10 @@
 #define WORKER_GIB     2  /* of memory */
 
 typedef struct Worker Worker;
-/* Starts to compile a job: see analysis_open(). Sets *first to the result of
- * analysis_diagnostics(), or to NULL if there is none: then *why says why, and NULL is returned. */
-Worker *worker_start(const Options *options, const char *const *uris, bool utf8, json_t **first,
-                     const char **why);
-/* Returns the answer to a request: analysis_answer(). NULL: the worker has failed; end it. */
-json_t *worker_ask(Worker *w, const json_t *request);
+/* Compiles a job: see analysis_open(). Sets *first to the result of analysis_diagnostics(), or
+ * returns NULL: then *why says why, or is NULL because the client sends an edit. */
+Worker *worker_start(const Options *options, const char *const *uris, bool utf8, Stream *client,
+                     json_t **first, const char **why);
+/* Returns the answer to a request: analysis_answer(). NULL: end the worker; *why is as above. */
+json_t *worker_ask(Worker *w, const json_t *request, const char **why);
 void worker_end(Worker *w); /* w may be NULL */

@@ -28,12 +28,13 @@ static void copy_texts(Worker *w, Options *options, const char *const **uris)
   *uris = names;
 }
 
-Worker *worker_start(const Options *options, const char *const *uris, bool utf8, json_t **first,
-                     const char **why)
+Worker *worker_start(const Options *options, const char *const *uris, bool utf8, Stream *client,
+                     json_t **first, const char **why)
 {
   Worker *w = calloc(1, sizeof *w);
   Options own = *options;
   if (!w) abort();
+  (void)client;
   *why = "";
   w->arena = arena_create();
   copy_texts(w, &own, &uris);
@@ -43,8 +44,9 @@ Worker *worker_start(const Options *options, const char *const *uris, bool utf8,
   return w;
 }
 
-json_t *worker_ask(Worker *w, const json_t *request)
+json_t *worker_ask(Worker *w, const json_t *request, const char **why)
 {
+  *why = "";
   json_t *answer = analysis_answer(&w->a, request);
   if (!answer) abort();
   return answer;

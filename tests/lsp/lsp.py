@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from client import Client, uri
@@ -234,7 +235,7 @@ def hostile(job):
         return error(c.receive())
     check("a request before initialize", answer({"id": 1, "method": "textDocument/hover"}), -32002)
     c.tell("textDocument/didOpen", {"textDocument": {"uri": uri(job), "text": JOB}})  # ignored
-    for head in (b"Content-Length: x\r\n\r\n", b"Content-Length: -5\r\n\r\n", b"Host: a\r\n\r\n", b"\r\n\r\n", b"a" * 9000,
+    for head in (b"Content-Length: x\r\n\r\n", b"Content-Length: -5\r\n\r\n", b"Host: a\r\n\r\n", b"\r\n\r\n", b"a" * 5000,
                  b"Content-Length: 99999999999999999999999\r\n\r\n"):
         c.raw(head)
         check(f"headers {head[:24]}", error(c.receive()), -32700)
@@ -313,6 +314,22 @@ def fast_typing(job):
     c.close()
 
 
+def edits_during_a_compile(job):
+    """An edit ends a compile whose text it replaces. Here the compile is slow, or its worker stands still."""
+    c = Client(AMP)
+    c.open(job, "infer f(x: f32[2]) { for i in range(1000000) { x = x + 1.0 }\n return x }\n")
+    time.sleep(0.2)
+    c.change(job, JOB)
+    check("diagnostics of the new text alone", c.diagnostics(job), [])
+    signal_worker(c, signal.SIGSTOP)
+    c.send({"id": "late", "method": "textDocument/hover", "params": {
+        "textDocument": {"uri": uri(job)}, "position": {"line": 0, "character": 0}}})
+    c.change(job, JOB)
+    check("hover of a text that changes", error(c.receive()), -32801)
+    check("the new text", c.diagnostics(job), [])
+    c.close()
+
+
 with tempfile.TemporaryDirectory() as folder:
     files = [os.path.join(folder, name) for name in ("a job é.amp", "lib.amp")]
     for path, content in zip(files, (JOB, LIB)):
@@ -327,5 +344,6 @@ with tempfile.TemporaryDirectory() as folder:
     imports(*files)
     hostile(files[0])
     fast_typing(files[0])
+    edits_during_a_compile(files[0])
 print("FAILED" if failed else "ok")
 sys.exit(failed != 0)
