@@ -3,7 +3,7 @@
 
 enum { MAX_MEANINGS = 1 << 18 }; /* a job with long loops gets no records of its later parts */
 
-static void record(Lower *l, const File *file, Span span, Datum value, MeaningKind kind)
+static void record(Lower *l, const File *file, Span span, Datum value, bool result)
 {
   struct Meanings *m = l->meanings;
   if (!m || file->builtin || m->at.n == MAX_MEANINGS || !span.end) return;
@@ -18,7 +18,7 @@ static void record(Lower *l, const File *file, Span span, Datum value, MeaningKi
   case D_class:
     return;
   default:
-    vec_push(l->arena, &m->at, (Meaning){span, value, m->at.n, kind});
+    vec_push(l->arena, &m->at, (Meaning){span, value, m->at.n, result});
   }
 }
 
@@ -33,11 +33,10 @@ static Span name_span(const Expr *e)
 
 void meaning_add_expression(Lower *l, const File *file, const Expr *e, Datum value)
 {
-  if (l->meanings)
-    record(l, file, name_span(e), value, e->kind == EXPR_call ? MEANS_result : MEANS_value);
+  if (l->meanings) record(l, file, name_span(e), value, e->kind == EXPR_call);
 }
 
 void meaning_add_binding(Lower *l, const File *file, Span name, Datum value)
 {
-  record(l, file, name, value, MEANS_binding);
+  record(l, file, name, value, false);
 }

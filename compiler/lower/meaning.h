@@ -2,17 +2,11 @@
 #pragma once
 #include "lower.h"
 
-typedef enum MeaningKind {
-  MEANS_value,   /* the name has this value */
-  MEANS_binding, /* an assignment, a parameter or a loop gives it this value here */
-  MEANS_result   /* it is called, and the call has this value */
-} MeaningKind;
-
 typedef struct Meaning {
   Span span; /* of a name */
   Datum value;
   uint32_t order; /* number of earlier records */
-  MeaningKind kind;
+  bool result;    /* the name is called, and the call has this value */
 } Meaning;
 
 struct Meanings {

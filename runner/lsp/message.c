@@ -73,24 +73,18 @@ static size_t headers_end(const Stream *s)
   return 0;
 }
 
-/* Returns the last place in [from, to) where a Content-Length begins; NULL: there is none. Behind
- * headers without a length, the body of their message may stand before it. */
-static const char *find_length(const char *from, const char *to)
-{
-  size_t n = sizeof length_header - 1;
-  for (const char *p = to - n; p >= from; p--)
-    if (strncasecmp(p, length_header, n) == 0) return p;
-  return NULL;
-}
-
 /* Reads the length from the headers in [from, to). Returns -1 if there is none, or if it is no
- * number. */
+ * number. The last one counts: behind headers without a length, the body of their message comes
+ * first. */
 static int64_t content_length(const char *from, const char *to)
 {
-  const char *p = find_length(from, to);
+  const size_t n = sizeof length_header - 1;
+  const char *p = NULL;
   int64_t length = 0;
+  for (; from + n < to; from++)
+    if (strncasecmp(from, length_header, n) == 0) p = from + n;
   if (!p) return -1;
-  for (p += sizeof length_header - 1; *p == ' ';) p++;
+  while (*p == ' ') p++;
   if (*p == '\r') return -1;
   for (; *p >= '0' && *p <= '9' && length < INT64_MAX / 100; p++) length = length * 10 + *p - '0';
   return *p == '\r' ? length : -1;

@@ -221,8 +221,7 @@ void meanings_at(Compile *c, Span span, DescribedVec *out)
     const Meaning *at = &m->at.at[i];
     if (at->span.start != span.start || at->span.end != span.end) return;
     Described d = describe_value(l, at->value);
-    d.bound = at->kind == MEANS_binding;
-    d.result = at->kind == MEANS_result;
+    d.result = at->result;
     if (d.text) add_described(l, d, out);
   }
 }

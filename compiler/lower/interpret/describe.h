@@ -20,7 +20,6 @@ typedef struct Described {
   const char *why;   /* of a tensor: why it has this type; "" if that is not known */
   const char *layer; /* of a tensor: the module that computes it, "net.fc1"; else NULL */
   bool tensor;
-  bool bound;     /* an assignment, a parameter or a loop gives the name this value here */
   bool result;    /* the name is called, and this is the value of the call */
   uint32_t count; /* how often there is a value with this text */
 } Described;
