@@ -2,9 +2,9 @@
  * and the blanks within a line. It works on tokens, because a tree has no comments.
  *
  * First each line becomes cells: the code, further code after `;` and more than one blank, and a
- * comment. Authors align the second and third kind in columns. So such a cell keeps its column in
- * the source, if the code before it leaves room. If it does not, the cells of that column in the
- * lines directly above and below move, too. */
+ * comment. Authors align the second and third kind: cells that stand directly below each other in
+ * the source stay so. If the smallest gap between code and such a cell is at most NEAR blanks, that
+ * gap stays. Otherwise the column stays, if the code leaves room. */
 #include "fmt.h"
 #include "compiler/base/limits.h"
 #include "compiler/syntax/lex_words.h"
@@ -15,11 +15,12 @@
 
 /* BLOCK, CONTINUED: blanks before the lines of a block, and before a line that continues a
  * statement. More columns than MOST_COLUMNS in a line are not aligned. */
-enum { BLOCK = 2, CONTINUED = 4, TAB = 8, MOST_COLUMNS = 8 };
+enum { BLOCK = 2, CONTINUED = 4, TAB = 8, NEAR = 2, MOST_COLUMNS = 8 };
 
 typedef struct Cell {
   uint32_t at, size; /* its text, in Fmt.body */
   uint32_t source;   /* its column in the source, from 0 */
+  uint32_t gap;      /* columns between it and the code before it, in the source */
   uint32_t column;   /* its column in the result */
 } Cell;
 
@@ -43,7 +44,8 @@ typedef struct Fmt {
   Arena *arena;
   const char *text; /* the source, and a position in it with its column */
   uint32_t at, column;
-  Text body; /* the cells' texts, one after the other */
+  uint32_t end; /* column after the last token of the source */
+  Text body;    /* the cells' texts, one after the other */
   VEC(Cell) cells;
   VEC(Line) lines;
   VEC(Open) open;
@@ -103,7 +105,8 @@ static void begin_line(Fmt *f, uint32_t at, int kind, bool continues, bool blank
 
 static void begin_cell(Fmt *f, uint32_t source)
 {
-  vec_push(f->arena, &f->cells, (Cell){.at = (uint32_t)f->body.n, .source = source});
+  Cell cell = {.at = (uint32_t)f->body.n, .source = source, .gap = source - f->end};
+  vec_push(f->arena, &f->cells, cell);
   f->lines.at[f->lines.n - 1].n++;
 }
 
@@ -118,7 +121,7 @@ static void put_comment(Fmt *f, uint32_t at, uint32_t size, uint32_t newlines, b
   if (own) begin_line(f, at, 0, continues, newlines > 1);
   if (own && !below) begin_cell(f, 0);
   Cell *cell = own && !below ? &f->cells.at[f->cells.n - 1] : &f->lines.at[f->lines.n - 1].comment;
-  *cell = (Cell){.at = (uint32_t)f->body.n, .size = size, .source = column};
+  *cell = (Cell){(uint32_t)f->body.n, size, .source = column, .gap = column - f->end};
   text_add(&f->body, f->text + at, size);
   if (own) f->opened = false;
 }
@@ -165,6 +168,7 @@ static void pass_token(Fmt *f, int kind)
 {
   Open *open = innermost(f);
   if (kind_closes(kind)) {
+    if (kind == '}') f->start = open->line; /* `} else {` belongs to the line of the `if` */
     f->open.n--;
   } else if (kind_opens(kind)) {
     uint32_t line = kind == '{' ? f->start : f->lines.at[f->lines.n - 1].indent;
@@ -196,6 +200,7 @@ static void put_token(Fmt *f, int kind, Span span, uint32_t gap)
   text_add(&f->body, f->text + span.start, span.end - span.start);
   Cell *cell = &f->cells.at[f->cells.n - 1];
   cell->size = (uint32_t)f->body.n - cell->at;
+  f->end = column_at(f, span.end);
   pass_token(f, kind);
 }
 
@@ -243,20 +248,30 @@ static uint32_t end_of_column(const Fmt *f, uint32_t i, uint32_t k)
   return i;
 }
 
+/* Returns the new column for the cells of column `k` from line `i` to `end`. */
+static uint32_t new_column(const Fmt *f, uint32_t i, uint32_t end, uint32_t k)
+{
+  uint32_t source = cell_of(f, i, k)->source, code = 0, gap = UINT32_MAX;
+  for (; i < end; i++) {
+    const Line *line = &f->lines.at[i];
+    if (!line->n) continue;
+    if (line->end > code) code = line->end;
+    if (cell_of(f, i, k)->gap < gap) gap = cell_of(f, i, k)->gap;
+  }
+  if (gap <= NEAR) return code + (gap ? gap : 1);
+  return code < source ? source : code + 1;
+}
+
 /* Places the cells of column `k`, at least a blank after the code before them. */
 static void place_column(Fmt *f, uint32_t k)
 {
   for (uint32_t i = 0; i < f->lines.n;) {
-    const Cell *cell = cell_of(f, i, k);
-    uint32_t end = cell ? end_of_column(f, i, k) : i + 1, column = cell ? cell->source : 0;
-    for (uint32_t m = i; m < end && cell; m++) {
-      const Line *line = &f->lines.at[m];
-      if (line->n && line->end + 1 > column) column = line->end + 1;
-    }
-    for (; i < end; i++) {
-      Cell *moved = cell_of(f, i, k);
-      if (moved) moved->column = column;
-      if (moved) f->lines.at[i].end = column_after(column, f->body.at + moved->at, moved->size);
+    uint32_t end = cell_of(f, i, k) ? end_of_column(f, i, k) : i + 1;
+    uint32_t column = cell_of(f, i, k) ? new_column(f, i, end, k) : 0;
+    for (Cell *cell; i < end; i++) {
+      if (!(cell = cell_of(f, i, k))) continue;
+      cell->column = column;
+      f->lines.at[i].end = column_after(column, f->body.at + cell->at, cell->size);
     }
   }
 }

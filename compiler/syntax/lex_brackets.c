@@ -301,6 +301,9 @@ static bool starts_statement(const Matcher *m, uint32_t i)
   if (!last) return true;
   int before = lex_word_kind(m->p, last - 1);
   if (before == '{' || before == '}' || before == RAW_SEMICOLON) return true;
+  if (last - 1 == m->statement && before == TOK_NAME &&
+      lex_is_top_word(raw_at(m, last - 1)->as.name))
+    return false; /* `module` and its name are in two lines */
   return last < i && lex_can_end(before);
 }
 

@@ -18,10 +18,11 @@ static const char *const files[][2] = {
     {"vscode/amp.tmLanguage.json", "ampc/vscode/amp.tmLanguage.json"},
 };
 
-typedef enum List { keywords, constants, types, declarations, layers, functions, LISTS } List;
+enum { keywords, constants, types, declarations, layers, functions, version, LISTS };
 #define NAME(list) [list] = #list
 static const char *const names[LISTS] = {NAME(keywords),     NAME(constants), NAME(types),
-                                         NAME(declarations), NAME(layers),    NAME(functions)};
+                                         NAME(declarations), NAME(layers),    NAME(functions),
+                                         NAME(version)};
 
 static void add_word(Text *list, const char *word)
 {
@@ -38,9 +39,10 @@ static void make_lists(Arena *arena, Text *lists)
     const char *word = ast_reserved_word(i, &top);
     int kind = lex_reserved_kind(word);
     bool constant = ONE_OF(kind, TOK_TRUE, TOK_FALSE, TOK_NONE);
-    List list = top ? declarations : kind == TOK_DTYPE ? types : constant ? constants : keywords;
+    int list = top ? declarations : kind == TOK_DTYPE ? types : constant ? constants : keywords;
     add_word(&lists[list], word);
   }
+  add_word(&lists[version], AMPC_VERSION);
   help_names(arena, &entries);
   for (uint32_t i = 0; i < entries.n; i++) {
     const char *name = entries.at[i];
@@ -60,7 +62,7 @@ static void fill(const char *text, const Text *lists, Text *out)
     if (!*text) break;
     const char *name = text + 1, *end = strchr(name, '@');
     size_t size = end ? (size_t)(end - name) : 0;
-    const char *value = size == 7 && strncmp(name, "version", 7) == 0 ? AMPC_VERSION : NULL;
+    const char *value = NULL;
     for (int i = 0; i < LISTS; i++)
       if (strlen(names[i]) == size && strncmp(names[i], name, size) == 0) value = lists[i].at;
     text_puts(out, value ? value : "@");

@@ -129,6 +129,8 @@ const char *file_read_any(const char *path, int64_t most, char **out, int64_t *o
   Bytes b = {0};
   *out = NULL;
   int fd = open_at_once(path);
+  if (fd < 0 && errno == ENXIO && strcmp(path, "/dev/stdin") == 0)
+    fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0); /* a socket, such as editors use, has no path */
   if (fd < 0) return strerror(errno);
   const char *why = read_any(fd, most, &b);
   close(fd);

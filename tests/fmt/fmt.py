@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -152,6 +153,11 @@ def command_line(work):
     check("an empty file", run(amp, "fmt", "-") == (0, b"", ""))
     check("bytes that are no text", run(amp, "fmt", "-", text=b"const A = 1 # \0")[0] == 1)
     check("bytes that are not UTF-8", run(amp, "fmt", "-", text=b"const A = 1 # \xff")[0] == 1)
+    ours, its = socket.socketpair()
+    ours.sendall(b"const  A=1")
+    ours.shutdown(socket.SHUT_WR)
+    done = subprocess.run([amp, "fmt", "-"], stdin=its, capture_output=True)
+    check("stdin that is a socket, as Node.js makes it", (done.returncode, done.stdout) == (0, b"const A = 1\n"), done.stderr)
     check("a pipe is not written", run("bash", "-c", f"{amp} fmt <(echo 'const  A=1')")[0] == 3)
     deep = b"const A = " + b"(" * 150 + b"\n#" * 40000 + b"\n1" + b")" * 150
     check("indentation that fills the disk is refused", run(amp, "fmt", "-", text=deep * 4)[0] == 1)

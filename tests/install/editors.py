@@ -171,6 +171,9 @@ def main():
         lines.append(f"{word} x")
         named = word not in ("import", "precision", "train", "eval")
         wanted.append(["declaration"] * len(word) + [None, "name" if named else None])
+    emacs = re.search(r"```elisp.*?```", (ROOT / "docs/editors.md").read_text(), re.S)[0]
+    lacks = [word for word in always.split() + tops if f'"{word}"' not in emacs]
+    check("the mode for Emacs has the words", not lacks, lacks)
     check("docs/grammar.md has the words", len(always.split()) > 15 and len(types.split()) > 8 and len(tops) > 10)
 
     compare("TextMate", lines, textmate(grammar, lines), wanted)
