@@ -129,6 +129,9 @@ def features(job, lib):
     check("definition of an argument", definition(words, WORDS, arguments), (words, 1, 12))
 
     check("hints of a job", [h["label"] for h in c.hints(job)], ["x: f32[8, 24]", "out: f16[8, 24]"])
+    c.change(job, JOB.replace("batch=8", "batch=8, shards=2"))
+    check("hints of a job for two members", [h["label"] for h in c.hints(job)], ["x: f32[4, 24]", "out: f16[4, 24]"])
+    c.change(job, JOB)
     check("hints of an import", [(h["label"], h["position"]) for h in c.hints(lib)],
           [("h: f16[8, 24]", {"line": 4, "character": 19})])
     check("hints of a range", c.hints(job, 5), [])
