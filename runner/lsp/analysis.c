@@ -8,6 +8,7 @@ void analysis_open(Analysis *a, const Options *options, const char *const *uris,
 {
   *a = (Analysis){.options = *options, .uris = uris, .utf8 = utf8, .arena = arena_create()};
   a->options.error_limit = SHOWN_ERRORS;
+  a->options.for_many_jobs = true;
 }
 
 void analysis_close(Analysis *a)

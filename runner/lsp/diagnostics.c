@@ -30,8 +30,7 @@ static json_t *diagnostic(const Analysis *a, const Compile *c, const Message *m,
                    "ampc", "message", analysis_text(a, text.at), "relatedInformation", related);
 }
 
-/* Returns {uri: [diagnostic]}. A message without a place is at the start of the job. -D and --set
- * of the server are for all files, so a file may lack the name. */
+/* Returns {uri: [diagnostic]}. A message without a place is at the start of the job. */
 json_t *diagnostics_of(const Analysis *a, Compile *c)
 {
   uint32_t n;
@@ -41,7 +40,6 @@ json_t *diagnostics_of(const Analysis *a, Compile *c)
     for (notes = 0; i + 1 + notes < n && !m[i + 1 + notes].code;) notes++;
     Place place = diag_place(c, m[i].span);
     bool placed = place.source && place.source->file;
-    if (strcmp(m[i].code, "E207") == 0) continue;
     const char *uri = analysis_uri(a, placed ? place.source->path : a->options.input);
     json_t *list = json_object_get(out, uri);
     if (!list) json_object_set_new(out, uri, list = json_array());

@@ -200,9 +200,10 @@ def utf16(job):
 
 def imports(job, lib):
     """The text of an open file counts, not that on disk. A mistake is reported in its file."""
-    c = Client(AMP, "-D", "WIDTH=24", "--stdio")
+    c = Client(AMP, "-D", "WIDTH=24", "-D", "NONE=1", "--set", "lr=0.5", "--set", "none=1", "--stdio")
     c.open(job, JOB)
     check("job", c.diagnostics(job), [])
+    check("types, although no const has a name of -D", [h["label"] for h in c.hints(job)], ["x: f32[8, 24]", "out: f16[8, 24]"])
     c.open(lib, LIB)
     check("lib", c.diagnostics(lib), [])
     c.change(lib, LIB.replace("Linear(n, n)", "Linear(n, n + 1)"))
