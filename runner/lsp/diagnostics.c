@@ -22,12 +22,16 @@ static void add_note(const Analysis *a, const Compile *c, const Message *m, Text
 static json_t *diagnostic(const Analysis *a, const Compile *c, const Message *m, uint32_t n)
 {
   Text text = text_new(a->arena);
+  const Source *source = diag_place(c, m->span).source;
+  bool option = source && !source->file; /* text of -D or --set */
+  if (option) text_printf(&text, "%s: ", source->shown);
   text_puts(&text, m->text);
   json_t *related = json_array();
   for (uint32_t i = 1; i <= n; i++) add_note(a, c, m + i, &text, related);
-  return json_pack("{s:o, s:i, s:s, s:s, s:o, s:o}", "range", text_range(c, m->span, a->utf8),
-                   "severity", m->severity == SEVERITY_error ? 1 : 2, "code", m->code, "source",
-                   "ampc", "message", analysis_text(a, text.at), "relatedInformation", related);
+  return json_pack("{s:o, s:i, s:s, s:s, s:o, s:o}", "range",
+                   text_range(c, option ? (Span){0, 0} : m->span, a->utf8), "severity",
+                   m->severity == SEVERITY_error ? 1 : 2, "code", m->code, "source", "ampc",
+                   "message", analysis_text(a, text.at), "relatedInformation", related);
 }
 
 /* Returns {uri: [diagnostic]}. A message without a place is at the start of the job. */

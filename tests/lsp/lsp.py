@@ -227,6 +227,11 @@ def imports(job, lib):
     check("a missing import", [(d["code"], span(d)[0]) for d in found[:1]], [("E211", 1)])
     os.rename(lib + ".away", lib)
     c.close()
+    c = Client(AMP, "-D", "WIDTH=abc")
+    c.open(job, JOB)
+    check("a wrong value of -D", [(d["message"], span(d)) for d in c.diagnostics(job)], [
+        ("-D WIDTH=abc: unknown name `abc`", (0, 0, 0, 0))])
+    c.close()
 
 
 # ---- what editors do not do ----
