@@ -50,9 +50,8 @@ static void see(const Query *q, Context *at, Opens *open, const Token *t)
   else if (kind_closes(t->kind) && open->n)
     open->n--;
   bool inside = open->n && open->at[open->n - 1].kind != '{';
-  if (t->kind != '{' && t->kind != '}' &&
-      (inside || (t->kind != RAW_NEWLINE && t->kind != RAW_SEMICOLON)))
-    return;
+  bool ends = ONE_OF(t->kind, '{', '}') || (!inside && ONE_OF(t->kind, RAW_NEWLINE, RAW_SEMICOLON));
+  if (!ends) return;
   at->first = "";
   at->with = false;
 }

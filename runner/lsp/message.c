@@ -7,29 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t message_now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- bytes ---- */
 
-/* Waits until bytes can be read or the stream ends. */
-static Received wait_for(const Stream *s, int64_t until)
+static bool can_read(const Stream *s, int milliseconds)
 {
   struct pollfd p = {.fd = s->in, .events = POLLIN};
-  for (;;) {
-    int64_t left = until ? until - message_now() : -1;
-    if (until && left < 0) return RECEIVED_late;
-    int n = poll(&p, 1, (int)left);
-    if (n > 0) return RECEIVED_message;
-    if (n < 0 && errno != EINTR) return RECEIVED_end;
-  }
+  return poll(&p, 1, milliseconds) > 0 && p.revents & POLLIN;
 }
 
 /* Makes room for `size` unused bytes in a row. */
@@ -49,13 +34,11 @@ static bool make_room(Stream *s, size_t size)
 }
 
 /* Reads more bytes, until `size` are unused or the first part of them came. */
-static Received read_more(Stream *s, size_t size, int64_t until)
+static Received read_more(Stream *s, size_t size)
 {
   if (!make_room(s, size)) return RECEIVED_end;
-  Received r = wait_for(s, until);
-  if (r != RECEIVED_message) return r;
   ssize_t n = read(s->in, s->at + s->n, s->cap - s->n);
-  if (n < 0 && errno == EINTR) return RECEIVED_message;
+  if (n < 0 && (errno == EINTR || (errno == EAGAIN && can_read(s, -1)))) return RECEIVED_message;
   if (n <= 0) return RECEIVED_end;
   s->n += (size_t)n;
   return RECEIVED_message;
@@ -91,13 +74,13 @@ static int64_t content_length(const char *from, const char *to)
 }
 
 /* Waits for complete headers, and sets *length. Bytes that are too many for headers are dropped. */
-static Received read_headers(Stream *s, int64_t until, int64_t *length)
+static Received read_headers(Stream *s, int64_t *length)
 {
   size_t end;
   while (!(end = headers_end(s))) {
     Received r = RECEIVED_bad;
     if (s->n - s->start < MAX_HEADERS)
-      r = read_more(s, MAX_HEADERS, until);
+      r = read_more(s, MAX_HEADERS);
     else
       s->start = s->n;
     if (r != RECEIVED_message) return r;
@@ -109,38 +92,32 @@ static Received read_headers(Stream *s, int64_t until, int64_t *length)
 
 /* ---- messages ---- */
 
-static Received skip_body(Stream *s, int64_t length, int64_t until)
+static Received skip_body(Stream *s, int64_t length)
 {
   for (;;) {
     int64_t here = (int64_t)(s->n - s->start), used = here < length ? here : length;
     s->start += (size_t)used;
     length -= used;
     if (!length) return RECEIVED_large;
-    Received r = read_more(s, MAX_HEADERS, until);
+    Received r = read_more(s, MAX_HEADERS);
     if (r != RECEIVED_message) return r;
   }
 }
 
-Received message_read(Stream *s, int64_t until, const char **body, size_t *size)
+Received message_read(Stream *s, const char **body, size_t *size)
 {
   int64_t length;
-  Received r = read_headers(s, until, &length);
+  Received r = read_headers(s, &length);
   if (r != RECEIVED_message) return r;
-  if (length > MAX_MESSAGE) return skip_body(s, length, until);
+  if (length > MAX_MESSAGE) return skip_body(s, length);
   while (s->n - s->start < (size_t)length) {
-    r = read_more(s, (size_t)length, until);
+    r = read_more(s, (size_t)length);
     if (r != RECEIVED_message) return r;
   }
   *body = s->at + s->start;
   *size = (size_t)length;
   s->start += (size_t)length;
   return RECEIVED_message;
-}
-
-static bool can_read(const Stream *s, int milliseconds)
-{
-  struct pollfd p = {.fd = s->in, .events = POLLIN};
-  return poll(&p, 1, milliseconds) > 0 && p.revents & POLLIN;
 }
 
 bool message_waits(const Stream *s, int milliseconds)
@@ -152,7 +129,7 @@ bool message_announced(Stream *s, const char *text)
 {
   enum { PART = 1 << 16 };
   while (s->n - s->start < MAX_MESSAGE && can_read(s, 0))
-    if (read_more(s, s->n - s->start + PART, 0) != RECEIVED_message) break;
+    if (read_more(s, s->n - s->start + PART) != RECEIVED_message) break;
   return s->n > s->start && memmem(s->at + s->start, s->n - s->start, text, strlen(text));
 }
 

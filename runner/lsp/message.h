@@ -23,16 +23,14 @@ typedef enum Received {
   RECEIVED_bad,   /* no headers, or without a valid Content-Length; the next read looks for the next
                      ones */
   RECEIVED_large, /* a message of more than MAX_MESSAGE bytes, which was skipped */
-  RECEIVED_late   /* nothing came in time */
 } Received;
 
-/* Waits for a message, at most until the time `until` (message_now), or for ever if it is 0. Sets
- * *body to its *size bytes, which stay valid until the next call. */
-Received message_read(Stream *s, int64_t until, const char **body, size_t *size);
+/* Waits for a message. Sets *body to its *size bytes, which stay valid until the next call that
+ * reads. */
+Received message_read(Stream *s, const char **body, size_t *size);
 /* Waits until a message has begun to arrive; returns false if none does within the milliseconds. */
 bool message_waits(const Stream *s, int milliseconds);
 /* True if the text is among the bytes that have arrived and are not used yet. */
 bool message_announced(Stream *s, const char *text);
 /* Writes a message. Returns false if the other side has gone or memory runs out. */
 bool message_write(Stream *s, const json_t *message);
-int64_t message_now(void); /* milliseconds */

@@ -275,7 +275,7 @@ int lsp_serve(const Options *options, int in, int out)
   while (!s.done) {
     const char *body;
     size_t size;
-    Received r = message_read(&s.client, 0, &body, &size);
+    Received r = message_read(&s.client, &body, &size);
     if (r == RECEIVED_end) break;
     if (r == RECEIVED_message) handle(&s, body, size);
     if (r == RECEIVED_bad) complain(&s, PARSE_ERROR, "headers with a Content-Length are needed");

@@ -47,7 +47,7 @@ static _Noreturn void work(int socket, const Options *options, const char *const
   limit_process();
   analysis_open(&a, options, uris, utf8);
   json_t *out = analysis_diagnostics(&a);
-  while (message_write(&s, out) && message_read(&s, 0, &body, &size) == RECEIVED_message) {
+  while (message_write(&s, out) && message_read(&s, &body, &size) == RECEIVED_message) {
     json_t *request = json_loadb(body, size, 0, NULL);
     json_decref(out);
     out = json_pack("{s:o}", "result", analysis_answer(&a, request));
@@ -70,23 +70,30 @@ static const char *why_ended(Worker *w)
   return "the compiler crashes, which is a bug in amp: please report it";
 }
 
-/* Returns the next message of the worker. NULL: it has failed, and *why says how; or the client
- * sends an edit, which makes the message useless: then *why is NULL. */
+/* Waits for a message of the worker. Returns false with *why if it takes too long; or without, if
+ * the client sends an edit, which makes the message useless. */
+static bool wait_for_answer(Worker *w, const char **why)
+{
+  *why = NULL;
+  for (int ms = 0; !message_waits(&w->stream, LOOK_MS); ms += LOOK_MS) {
+    if (message_announced(w->client, "textDocument/didChange")) return false;
+    if (ms < WORKER_SECONDS * 1000) continue;
+    *why = "the compile takes longer than " WORKER_TEXT(WORKER_SECONDS) " seconds";
+    return false;
+  }
+  return true;
+}
+
+/* Returns the next message of the worker. NULL: there is none, and *why says why, as above. */
 static json_t *receive(Worker *w, const char **why)
 {
   const char *body;
   size_t size;
-  int64_t until = message_now() + WORKER_SECONDS * 1000;
-  *why = NULL;
-  while (!message_waits(&w->stream, LOOK_MS) && message_now() < until)
-    if (message_announced(w->client, "textDocument/didChange")) return NULL;
-  Received r = message_read(&w->stream, until, &body, &size);
+  if (!wait_for_answer(w, why)) return NULL;
+  Received r = message_read(&w->stream, &body, &size);
   json_t *message = r == RECEIVED_message ? json_loadb(body, size, 0, NULL) : NULL;
   if (!message)
-    *why = r == RECEIVED_end ? why_ended(w)
-           : r == RECEIVED_late
-               ? "the compile takes longer than " WORKER_TEXT(WORKER_SECONDS) " seconds"
-               : "the server cannot read the answer of the compiler";
+    *why = r == RECEIVED_end ? why_ended(w) : "the server cannot read the answer of the compiler";
   return message;
 }
 
