@@ -33,7 +33,7 @@ static bool make_room(Stream *s, size_t size)
   return true;
 }
 
-/* Reads more bytes, until `size` are unused or the first part of them came. */
+/* Reads once, with room for at least `size` unused bytes. */
 static Received read_more(Stream *s, size_t size)
 {
   if (!make_room(s, size)) return RECEIVED_end;

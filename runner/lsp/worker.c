@@ -23,8 +23,8 @@ struct Worker {
 
 /* ---- the process ---- */
 
-/* The job may name any file as its data, so the streams of the protocol are out of reach: stdin is
- * empty, and what the compiler prints goes to stderr, which editors show as a log. */
+/* A job may name any file as its data, so the process loses the streams of the protocol: its stdin
+ * is empty, and its stdout is stderr, which editors show as a log. */
 static void limit_process(void)
 {
   int nothing = open("/dev/null", O_RDONLY);
