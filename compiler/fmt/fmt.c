@@ -110,8 +110,8 @@ static void begin_cell(Fmt *f, uint32_t source)
   f->lines.at[f->lines.n - 1].n++;
 }
 
-/* Adds a comment. After a line end it is a line of its own, unless it stands directly below another
- * comment, as the next line of its text. */
+/* Adds a comment that follows `newlines` line ends. If it begins a line directly below the comment
+ * of a line of code, it continues that comment; else it is a line of its own. */
 static void put_comment(Fmt *f, uint32_t at, uint32_t size, uint32_t newlines, bool continues)
 {
   uint32_t column = column_at(f, at);
@@ -204,8 +204,8 @@ static void put_token(Fmt *f, int kind, Span span, uint32_t gap)
   pass_token(f, kind);
 }
 
-/* Makes lines of the raw tokens, which include `;`. The kinds are those of the tokens, which
- * include the ends of statements. */
+/* Makes lines of the raw tokens. Their kinds come from the tokens, where reserved words have kinds
+ * of their own. Only raw tokens include `;`; only tokens include the ends of statements. */
 static void read_tokens(Fmt *f, const Parser *p)
 {
   uint32_t base = p->source->base, end = 0;
@@ -362,8 +362,8 @@ bool fmt_text(Compile *c, const char *name, const char *text, uint32_t size, Tex
   place(&f);
   put_lines(&f, &result);
   if (result.n > MAX_SOURCE)
-    return diag_error(c, E100, (Span){base, base},
-                      "with indented lines, the file has more than %d bytes", MAX_SOURCE);
+    return diag_error(c, E100, (Span){base, base}, "formatted, the file has more than %d bytes",
+                      MAX_SOURCE);
   if (!same_bytes(text, result.at) || !same_tokens(&p, &result)) {
     fprintf(stderr, "fmt: the result has other tokens than %s\n", arena_shown(c->arena, name, ""));
     abort();

@@ -71,8 +71,8 @@ ampc_status file_check_writable(const char *path, const FileKind *kind);
 /* ---- reading ---- */
 
 /* Read a whole file. Neither function waits for a pipe without a writer. The caller frees *out,
- * which is NUL-terminated. file_read reads only regular files. file_read_any also reads pipes and
- * devices, up to `most` bytes, and returns NULL or the reason of the failure. */
+ * which is NUL-terminated. file_read reads only regular files. file_read_any also reads pipes,
+ * devices and, as /dev/stdin, a socket, up to `most` bytes; returns NULL or why it failed. */
 ampc_status file_read(const char *path, char **out, int64_t *out_size);
 const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size);
 
