@@ -26,7 +26,7 @@ def session(text):
         out += [message("textDocument/" + method, place, i) for method in ("hover", "definition", "completion")]
     everything = {"start": {"line": 0, "character": 0}, "end": {"line": len(lines), "character": 0}}
     out += [message("textDocument/inlayHint", {"textDocument": {"uri": URI}, "range": everything}, 10),
-            message("textDocument/documentSymbol", {"textDocument": {"uri": URI}}, 11),
+            *[message("textDocument/" + method, {"textDocument": {"uri": URI}}, 11) for method in ("documentSymbol", "formatting")],
             message("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2},
                                                "contentChanges": [{"text": text[:len(text) // 2]}]}),
             message("textDocument/completion", {"textDocument": {"uri": URI}, "position": {"line": len(lines) // 2,
