@@ -95,7 +95,7 @@ static bool set_precision(Compile *c)
 static bool parse_job(Compile *c)
 {
   uint32_t size;
-  const char *why, *text = source_read(c->arena, FILE_JOB, c->options.input, &size, &why);
+  const char *why, *text = source_text_of(c, FILE_JOB, c->options.input, &size, &why);
   if (text) return source_parse_file(c, c->options.input, text, size, c->ast) && set_precision(c);
   diag_error(c, E211, (Span){0, 0}, "cannot read %s: %s", c->options.input, why);
   c->cannot_read = true;

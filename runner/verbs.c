@@ -19,6 +19,7 @@ const Verb verbs[] = {
     {"import", import_main, "write an ONNX model as a job and its weights", &import_verb, false},
     {"fmt", fmt_main, "format jobs: indentation, blanks, empty lines", &fmt_verb, false},
     {"repl", repl_main, "a prompt for declarations, statements and commands", &repl_verb, false},
+    {"lsp", lsp_main, "a language server for editors", &lsp_verb, false},
     {"selftest", selftest_main, "check every op against references on this machine", &selftest_verb,
      false},
     {0}};

@@ -36,7 +36,7 @@ ROOMS = {
     "compiler/lower/optimizer": "graph lower lower/model",
     "compiler/lower/block": "lower runtime/data/formats",
     "compiler/lower/own": "graph lower lower/model syntax",
-    "compiler/lower/interpret": "graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
+    "compiler/lower/interpret": "diag graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
     "compiler": "emit graph passes syntax",
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",
@@ -74,6 +74,7 @@ ROOMS = {
     "runner/train": "compiler compiler/cli runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
+    "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}

@@ -21,6 +21,12 @@ typedef struct NameHint {
   const char *name, *text;
 } NameHint;
 
+/* The text of a file that an editor has open. It replaces the file's content on disk. */
+typedef struct OpenText {
+  const char *path, *text;
+  uint32_t size; /* bytes */
+} OpenText;
+
 typedef struct Options {
   const char *input;    /* path of the job; messages show it as given */
   const char *data_dir; /* root of data paths; NULL: the folder of the job */
@@ -31,7 +37,9 @@ typedef struct Options {
   uint32_t n_include_dirs, n_consts, n_settings, n_dims;
   const char *infer_block;   /* compile only this infer block; NULL: all blocks */
   const char **infer_inputs; /* calls that read the block's arguments, such as `npy("x.npy")` */
-  uint32_t n_infer_inputs;   /* 0: the caller of the block writes the arguments */
+  const OpenText *open;      /* n_open files that are not read from disk */
+  uint32_t n_open;
+  uint32_t n_infer_inputs; /* 0: the caller of the block writes the arguments */
   /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;
@@ -56,6 +64,9 @@ typedef struct Options {
   uint32_t error_limit;   /* default 20 */
   bool color, json_errors, werror;
   bool silent;              /* count messages, but print none */
+  bool for_many_jobs;       /* -D and --set may name what this job does not declare */
+  bool keep_messages;       /* for diag_kept(), instead of printing them */
+  bool keep_meanings;       /* for meanings_at() of lower/interpret/describe.h */
   TableView view;           /* options for printing tables */
   const char **no_warnings; /* -Wno-NAME */
   uint32_t n_no_warnings;
@@ -86,6 +97,7 @@ struct Compile {
   int64_t first_sample;
   const char *answer_layer;  /* the answer is this layer, "net.fc1"; else NULL */
   NameVec settings;          /* keys that --set can name; set by pass lower */
+  struct Meanings *meanings; /* lower/meaning.h: what names meant; or NULL */
   void *blame;               /* emit/printer.c: the code that printed each line of the last text */
   struct KernelFacts *facts; /* emit/kernel_facts.c: storage that all kernels reuse */
   ampc_program *program;     /* set from pass plan on: emit/ prints it, the runtime runs it */

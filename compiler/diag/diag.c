@@ -147,7 +147,9 @@ bool diag_error_within(const Compile *c, Span span)
 static void show(Compile *c, const Message *m)
 {
   if (c->options.silent) return;
-  if (c->options.json_errors)
+  if (c->options.keep_messages)
+    vec_push(c->arena, &c->diag->kept, *m);
+  else if (c->options.json_errors)
     diag_print_json(c, m);
   else
     diag_print_text(c, m);
@@ -258,6 +260,12 @@ bool diag_is_muted(const Compile *c)
   return c->options.silent || (c->diag && c->diag->muted);
 }
 
+const Message *diag_kept(const Compile *c, uint32_t *n)
+{
+  *n = c->diag ? c->diag->kept.n : 0;
+  return *n ? c->diag->kept.at : NULL;
+}
+
 uint32_t diag_error_count(const Compile *c)
 {
   return c->diag ? c->diag->errors : 0;
@@ -267,7 +275,7 @@ uint32_t diag_error_count(const Compile *c)
 void diag_finish(Compile *c)
 {
   DiagState *d = diag_state(c);
-  if (c->options.silent) return;
+  if (c->options.silent || c->options.keep_messages) return;
   if (c->options.json_errors) {
     diag_finish_json(c);
   } else if (d->hidden) {

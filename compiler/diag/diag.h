@@ -59,6 +59,18 @@ bool diag_error_within(const Compile *c, Span span);
 /* Called after the last message: prints how many errors were hidden, or the open JSON object. */
 void diag_finish(Compile *c);
 
+typedef enum Severity { SEVERITY_error, SEVERITY_warning, SEVERITY_note, SEVERITY_help } Severity;
+
+typedef struct Message {
+  Severity severity;
+  const char *code; /* "E301"; NULL for notes and helps */
+  Span span;        /* {0,0}: no location */
+  const char *text;
+} Message;
+/* Returns the messages of a compile with options.keep_messages. Notes and helps follow the error or
+ * warning that they belong to. */
+const Message *diag_kept(const Compile *c, uint32_t *n);
+
 typedef struct Place {
   const Source *source;
   uint32_t line, column; /* both from 1; columns count bytes */

@@ -3,15 +3,6 @@
 #include "compiler/base/compile.h"
 #include "diag.h"
 
-typedef enum Severity { SEVERITY_error, SEVERITY_warning, SEVERITY_note, SEVERITY_help } Severity;
-
-typedef struct Message {
-  Severity severity;
-  const char *code; /* "E301"; NULL for notes and helps */
-  Span span;        /* {0,0}: no location */
-  const char *text;
-} Message;
-
 /* The offset of each line of a source. */
 typedef struct Lines {
   VEC(uint32_t) start;
@@ -41,7 +32,8 @@ struct DiagState {
   const char *circumstance; /* diag_circumstance() */
   /* The last message was a syntax error, so lines in its notes are also wounds. */
   bool wounding;
-  Text json; /* the open object, which still collects notes; empty if none is open */
+  VEC(Message) kept; /* with options.keep_messages */
+  Text json;         /* the open object, which still collects notes; empty if none is open */
   bool json_notes;
 };
 

@@ -46,8 +46,9 @@ typedef struct Group {
 
 typedef VEC(Node) Nodes;
 struct Graph {
-  Nodes nodes; /* nodes.at[0] is a dummy */
-  Nodes spare; /* memory for the next rewrite */
+  Nodes nodes;  /* nodes.at[0] is a dummy */
+  Nodes spare;  /* memory for the next rewrite: the nodes before the last one */
+  Value *moved; /* where the last rewrite moved these nodes: Rewrite.map; NULL: there was none */
   VEC(Region) regions;
   VEC(Loop) loops;
   VEC(Widened) widened; /* pass precision */

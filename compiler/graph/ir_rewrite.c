@@ -7,7 +7,7 @@ void ir_rewrite_begin(Rewrite *r, Compile *c)
 {
   Graph *g = c->graph;
   *r = (Rewrite){.c = c, .old = g->nodes.at, .n_old = g->nodes.n};
-  r->map = arena_array(c->arena, Value, r->n_old);
+  g->moved = r->map = arena_array(c->arena, Value, r->n_old);
   Nodes old = g->nodes;
   g->nodes = g->spare;
   g->nodes.n = 0;

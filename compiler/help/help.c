@@ -193,6 +193,14 @@ void help_names(Arena *arena, NameVec *out)
   }
 }
 
+void help_chapter(Arena *arena, const char *chapter, HelpEntries *out)
+{
+  Entries entries = {0};
+  read_chapter(arena, embedded_find(chapter)->text, &entries);
+  for (uint32_t i = 0; i < entries.n; i++)
+    vec_push(arena, out, (HelpEntry){entries.at[i].name, entries.at[i].heading});
+}
+
 const char *help_nearest(Arena *arena, const char *name)
 {
   NameVec names = {0};

@@ -13,6 +13,12 @@ void help_all(Text *out);
 const char *help_nearest(Arena *arena, const char *name);
 /* Adds all names that have an entry to `out`, without duplicates. */
 void help_names(Arena *arena, NameVec *out);
+/* An entry of a chapter. */
+typedef struct HelpEntry {
+  const char *name, *heading; /* "batch", "batch = N" */
+} HelpEntry;
+typedef VEC(HelpEntry) HelpEntries;
+void help_chapter(Arena *arena, const char *chapter, HelpEntries *out); /* of "settings.md" */
 /* For tests: prints a line for each built-in without an entry, and for each built-in whose
  * signature is neither in a table nor in its heading. */
 void help_check(Text *out);

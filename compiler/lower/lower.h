@@ -211,6 +211,7 @@ struct Lower {
   Compile *c;
   Graph *g;
   Arena *arena;
+  struct Meanings *meanings; /* meaning.h: records; NULL: none are kept */
   File *job, *library;
   VEC(File *) files;
   VEC(BuiltinFunction) functions; /* names that have been looked up */

@@ -100,7 +100,7 @@ void check_consts(Lower *l)
   const Options *o = &l->c->options;
   for (uint32_t i = 0; i < o->n_consts; i++) {
     NameVec names = {0};
-    if (is_const(l, o->consts[i].key, &names)) continue;
+    if (o->for_many_jobs || is_const(l, o->consts[i].key, &names)) continue;
     fail(l, E207, (Span){0, 0}, "-D %s=%s: no such const", o->consts[i].key, o->consts[i].value);
     diag_help_names(l->c, o->consts[i].key, names.at, names.n);
   }
@@ -144,7 +144,7 @@ void check_settings(Lower *l)
   const Options *o = &l->c->options;
   for (uint32_t i = 0; i < o->n_settings; i++) {
     const char *key = o->settings[i].key;
-    if (is_known(l, key)) continue;
+    if (o->for_many_jobs || is_known(l, key)) continue;
     fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
          o->settings[i].value);
     diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);

@@ -1,5 +1,6 @@
 /* A scope has the names that are visible at a point of the program, each with its latest value. */
 #include "elaborate.h"
+#include "meaning.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +33,7 @@ Missing *scope_missing(Scope *s, const char *name)
 void scope_bind(Lower *l, Scope *s, const char *name, Datum value, Span span)
 {
   Binding *b = scope_find(s, name);
+  meaning_add_binding(l, s->file, span, value);
   if (b)
     *b = (Binding){.name = name, .value = value, .span = span};
   else

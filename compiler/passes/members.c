@@ -473,7 +473,8 @@ static void cut_groups(Compile *c)
 bool pass_members(Compile *c)
 {
   Graph *g = c->graph;
-  if (g->members <= 1) return true;
+  /* meanings refer to the nodes of pass lower, and members change no type */
+  if (g->members <= 1 || c->options.keep_meanings) return true;
   for (uint32_t i = 0; i < g->params.n; i++) {
     if (g->params.at[i].of < 0) continue;
     diag_error(c, E605, g->params.at[i].span,

@@ -7,24 +7,27 @@
 #include <string.h>
 
 /* True if more brackets are opened than closed; `amp repl` then reads another line. */
+Tokens lex_source(Compile *c, const Source *source)
+{
+  Parser p = {.c = c,
+              .source = source,
+              .text = {source->base, source->base + source->size},
+              .most_raw = MAX_TOKENS};
+  lex_raw(&p);
+  return p.raw;
+}
+
 bool ast_is_open(const char *text, uint32_t size)
 {
   Options options = {.error_limit = 1};
   Compile *c = compile_create(&options);
-  Parser p;
   int64_t open = 0;
   if (size <= MAX_SOURCE) {
     diag_add_source(c, "", text, size, false);
-    const Source *source = &c->sources.at[0];
-    p = (Parser){.c = c,
-                 .source = source,
-                 .text = {source->base, source->base + size},
-                 .most_raw = MAX_TOKENS};
-    lex_raw(&p); /* no further step: the next one would close open brackets */
-    for (uint32_t i = 0; i < p.raw.n; i++) {
-      int kind = p.raw.at[i].kind;
-      open += kind_opens(kind) - kind_closes(kind);
-    }
+    /* no further step: the next one would close open brackets */
+    const Tokens raw = lex_source(c, &c->sources.at[0]);
+    for (uint32_t i = 0; i < raw.n; i++)
+      open += kind_opens(raw.at[i].kind) - kind_closes(raw.at[i].kind);
   }
   compile_destroy(c);
   return open > 0;

@@ -75,6 +75,8 @@ typedef struct Parser {
 
 /* amp.l: fills p->raw. The last token has kind 0: the end of the text. */
 void lex_raw(Parser *p);
+/* The same for a whole source, without messages. */
+Tokens lex_source(Compile *c, const Source *source);
 /* lex_literals.c: amp.l calls these for a single lexeme. */
 void lex_number(Parser *p, Token *t, const char *text);
 void lex_string(Parser *p, Token *t, const char *text, size_t size);

@@ -40,6 +40,31 @@ const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t 
   return text.at;
 }
 
+/* A file may have several paths, so its identity decides. A new file has only its path. */
+const OpenText *source_opened(const Options *options, const char *path)
+{
+  struct stat file, other;
+  for (uint32_t i = 0; i < options->n_open; i++)
+    if (strcmp(options->open[i].path, path) == 0) return &options->open[i];
+  if (!options->n_open || stat(path, &file)) return NULL;
+  for (uint32_t i = 0; i < options->n_open; i++)
+    if (stat(options->open[i].path, &other) == 0 && other.st_dev == file.st_dev &&
+        other.st_ino == file.st_ino)
+      return &options->open[i];
+  return NULL;
+}
+
+const char *source_text_of(Compile *c, FileRole role, const char *path, uint32_t *size,
+                           const char **why)
+{
+  const OpenText *open = source_opened(&c->options, path);
+  if (!open) return source_read(c->arena, role, path, size, why);
+  Text text = text_new(c->arena);
+  text_add(&text, open->text, open->size);
+  *size = open->size;
+  return text.at;
+}
+
 /* diag_add_source() returns the source's offset among all sources. */
 bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out)
 {
@@ -60,7 +85,7 @@ static Import *find_import(Compile *c, const char *path, const struct stat *file
 {
   for (uint32_t i = 0; i < c->imports.n; i++) {
     Import *known = c->imports.at[i];
-    bool same = known->device == file->st_dev && known->inode == file->st_ino;
+    bool same = file->st_ino && known->device == file->st_dev && known->inode == file->st_ino;
     if (same || strcmp(known->path, path) == 0) return known;
   }
   return NULL;
@@ -71,11 +96,11 @@ static Import *find_import(Compile *c, const char *path, const struct stat *file
 static Import *open_import(Compile *c, const char *path, const char **why)
 {
   struct stat file = {.st_ino = 0};
-  bool there = stat(path, &file) == 0;
-  Import *known = there ? find_import(c, path, &file) : NULL;
+  if (stat(path, &file)) file.st_ino = 0; /* a file that is open, but was never saved */
+  Import *known = find_import(c, path, &file);
   if (known) return known;
   uint32_t size;
-  const char *text = source_read(c->arena, FILE_IMPORT, path, &size, why);
+  const char *text = source_text_of(c, FILE_IMPORT, path, &size, why);
   if (!text) return NULL;
   Import *import = arena_new(c->arena, Import);
   import->path = path;
@@ -100,7 +125,7 @@ static const char *path_beside(Compile *c, const char *path, Span at)
 const char *source_open_text(Compile *c, const char *path, Span at, uint32_t *base, uint32_t *size)
 {
   const char *why, *near = path_beside(c, path, at);
-  const char *text = source_read(c->arena, FILE_IMPORT, near, size, &why);
+  const char *text = source_text_of(c, FILE_IMPORT, near, size, &why);
   if (!text) {
     diag_error(c, E211, at, "cannot read \"%s\": %s", near, why);
     c->cannot_read = true;

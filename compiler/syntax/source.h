@@ -11,6 +11,11 @@ void compile_destroy(Compile *c);
  * the file cannot be read or is larger than MAX_SOURCE. */
 const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t *size,
                         const char **why);
+/* Returns the entry of options.open for the file at this path; NULL if it is not open. */
+const OpenText *source_opened(const Options *options, const char *path);
+/* Like source_read(), but the text of an open file replaces that on disk. */
+const char *source_text_of(Compile *c, FileRole role, const char *path, uint32_t *size,
+                           const char **why);
 /* Parse a text under a name, or the text of a file. Return false if this or an earlier text had
  * errors: then the passes only look for more errors. */
 bool source_parse(Compile *c, const char *name, const char *text, uint32_t size, Ast *out);

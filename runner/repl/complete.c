@@ -196,16 +196,8 @@ static bool offer_arguments(const Repl *r, const Wanted *w, const char *command)
 /* Offers keywords and types, built-in functions and modules, and what the program declares. */
 static void offer_language(const Repl *r, const Wanted *w)
 {
-  static const char *const words[] = {
-      "import", "const",     "dim",     "module",
-      "op",     "data",      "model",   "optimizer",
-      "train",  "precision", "eval",    "infer",
-      "def",    "return",    "if",      "else",
-      "for",    "in",        "with",    "metric",
-      "assert", "autocast",  "no_grad", "minimize",
-      "true",   "false",     "none",    "i32",
-      "i64",    "u8",        "bool",    AMPC_FLOATS(AMPC_QUOTED) NULL};
-  offer_all(w, words);
+  bool top;
+  for (uint32_t i = 0; ast_reserved_word(i, &top); i++) offer(w, ast_reserved_word(i, &top));
   Builtins builtins = {0};
   list_builtins(w->arena, &builtins);
   for (uint32_t i = 0; i < builtins.n; i++) offer(w, builtins.at[i].name);

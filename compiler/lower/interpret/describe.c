@@ -2,8 +2,10 @@
 #include "describe.h"
 #include "compiler/lower/model/model.h"
 #include "interpret.h"
+#include "compiler/lower/meaning.h"
 #include "compiler/syntax/source.h"
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- signatures ---- */
@@ -122,4 +124,104 @@ void list_builtins(Arena *arena, Builtins *out)
     if (names.at[i][0] != '_' && !is_listed(out, names.at[i]))
       vec_push(arena, out, describe(l, arena, names.at[i]));
   compile_destroy(c);
+}
+
+/* ---- what names mean ---- */
+
+/* Describes a tensor of pass lower by the node that pass precision made of it. If the compile ended
+ * before, the node has a shape, but a float has no final type. */
+static void describe_tensor(Lower *l, Value v, Described *out)
+{
+  Graph *g = l->g;
+  bool typed = g->facts & IR_TYPED;
+  const Nodes *before = g->moved ? &g->spare : &g->nodes;
+  if (v.id >= before->n || (typed && !g->moved[v.id].id)) return;
+  const Node *n = typed ? ir_node(g, g->moved[v.id]) : &before->at[v.id];
+  out->layer = n->layer;
+  if (typed || !dtype_is_float(n->dtype)) {
+    out->text = ir_type_text(l->c, n);
+    out->why = typed ? ir_why_text(l->c, n) : "";
+  } else {
+    out->text = arena_printf(l->arena, "float%s", ir_dims_text(l->c, n));
+  }
+}
+
+/* Lists the first items: "3 values: bf16[16, 768], ..". */
+static const char *list_text(Lower *l, Datum list)
+{
+  enum { SHOWN = 4 };
+  Text out = text_new(l->arena);
+  text_printf(&out, "%u values", list.n);
+  for (uint32_t i = 0; i < list.n && i < SHOWN; i++) {
+    const Datum *item = &list.as.list[i];
+    Described d = {.text = NULL};
+    if (item->kind == D_tensor) describe_tensor(l, item->as.tensor, &d);
+    const char *text = item->kind == D_list     ? "a list"
+                       : item->kind == D_tensor ? d.text
+                                                : d_kind_text(l, *item);
+    text_printf(&out, "%s%s", i ? ", " : ": ", text ? text : "a tensor");
+  }
+  if (list.n > SHOWN) text_puts(&out, ", ..");
+  return out.at;
+}
+
+static Described describe_value(Lower *l, Datum d)
+{
+  Described out = {.why = "", .tensor = d.kind == D_tensor, .count = 1};
+  if (d.kind == D_tensor)
+    describe_tensor(l, d.as.tensor, &out);
+  else if (d.kind == D_list && (d_contains(d, D_tensor) || d_contains(d, D_instance)))
+    out.text = list_text(l, d);
+  else
+    out.text = d_kind_text(l, d);
+  return out;
+}
+
+static void add_described(Lower *l, Described d, DescribedVec *out)
+{
+  for (uint32_t i = 0; i < out->n; i++)
+    if (out->at[i].result == d.result && strcmp(out->at[i].text, d.text) == 0) {
+      out->at[i].count++;
+      return;
+    }
+  vec_push(l->arena, out, d);
+}
+
+static int by_span(const void *a, const void *b)
+{
+  const Meaning *x = a, *y = b;
+  if (x->span.start != y->span.start) return x->span.start < y->span.start ? -1 : 1;
+  if (x->span.end != y->span.end) return x->span.end < y->span.end ? -1 : 1;
+  return x->order < y->order ? -1 : 1;
+}
+
+/* Returns the index of the first record from `span` on. */
+static uint32_t first_meaning(const struct Meanings *m, Span span)
+{
+  const Meaning key = {.span = span};
+  uint32_t low = 0, high = m->at.n;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (by_span(&m->at.at[middle], &key) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+void meanings_at(Compile *c, Span span, DescribedVec *out)
+{
+  Lower state = {.c = c, .g = c->graph, .arena = c->arena}, *l = &state;
+  struct Meanings *m = c->meanings;
+  if (!m) return;
+  if (!m->sorted && m->at.n) qsort(m->at.at, m->at.n, sizeof *m->at.at, by_span);
+  m->sorted = true;
+  for (uint32_t i = first_meaning(m, span); i < m->at.n; i++) {
+    const Meaning *at = &m->at.at[i];
+    if (at->span.start != span.start || at->span.end != span.end) return;
+    Described d = describe_value(l, at->value);
+    d.result = at->result;
+    if (d.text) add_described(l, d, out);
+  }
 }

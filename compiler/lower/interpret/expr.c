@@ -1,5 +1,6 @@
 /* Evaluates expressions. */
 #include "interpret.h"
+#include "compiler/lower/meaning.h"
 #include "compiler/lower/model/model.h"
 
 /* Lists the elements of a list or a Sequential, for `for`, `*xs` and unpacking. A tensor has no
@@ -305,6 +306,7 @@ Datum eval(Lower *l, Scope *s, const Expr *e)
   if (l->stopped || (counts && !count_work(l, 1, e->span)) || !go_deeper(l, e->span))
     return d_of(D_error);
   Datum d = eval_any(l, s, e);
+  meaning_add_expression(l, s->file, e, d);
   l->stack--;
   return d.kind == D_list && !list_fits(l, d, e->span) ? d_of(D_error) : d;
 }

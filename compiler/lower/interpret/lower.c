@@ -4,6 +4,7 @@
  * A declaration is evaluated where it is first used, so declarations may be in any order. Models
  * are evaluated before optimizers, and both before the blocks that run. */
 #include "interpret.h"
+#include "compiler/lower/meaning.h"
 #include "compiler/lower/block/block.h"
 #include "compiler/lower/block/infer.h"
 #include "compiler/lower/model/model.h"
@@ -96,6 +97,8 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   Lower state = {.c = c, .g = ir_create(c), .arena = c->arena, .store = AMPC_F32, .sizes = sizes},
         *l = &state;
   bool all = sizes->sizing == SIZING_asked && !c->options.infer_block;
+  if (c->options.keep_meanings && sizes->sizing == SIZING_asked && !sizes->twin)
+    l->meanings = c->meanings = arena_new(c->arena, struct Meanings);
   open_library(l);
   l->job = file_open(l, c->ast, false);
   file_add_globals(l, l->job, true);
