@@ -30,7 +30,7 @@ void source_close(DataSource *s); /* call it also after a failed open */
 ampc_status source_measure(const DataSource *s, double *mean, double *deviation);
 /* Finds the first value that is not finite in the used samples. *sample is the number of its sample
  * in the whole source. Returns false if all values are finite. */
-bool source_find_lost(const DataSource *s, int64_t *sample, double *value);
+bool source_find_lost(const DataSource *s, double limit, int64_t *sample, double *value);
 /* The first labels of a source, in the order of the data. */
 typedef struct Labels {
   int64_t count;
