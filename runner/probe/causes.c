@@ -149,12 +149,20 @@ static Blame find_blame(const Evidence *e)
   return slope >= SLOPE && slope > rate ? BLAME_gradient : BLAME_rate;
 }
 
+/* Whether the optimizer made NaN of finite gradients. Weights that explode become infinite first.
+ */
+static bool is_undefined(const Evidence *e)
+{
+  return e->first->probe->kind == PROBE_weight && e->first->range.nans && e->h.whole && e->h.at.n &&
+         isfinite(e->h.at.at[e->h.at.n - 1].gradient);
+}
+
 void evidence_weigh(Evidence *e)
 {
   int64_t n;
   e->grown = norm_of(&e->lost, &n);
   e->blame = BLAME_none;
-  if (!e->h.at.n) return;
+  if (!e->h.at.n || is_undefined(e)) return;
   double least = LEAST_WEIGHT * sqrt((double)n), begun = e->h.at.at[0].weights;
   e->spot = find_spot(e, least / 10);
   bool kicked = e->h.whole && ratio_of(&e->h.at.at[e->spot], least / 10) >= 1;
@@ -274,6 +282,21 @@ static bool values_begin_large(Evidence *e, Reason *out)
 
 /* ---- the optimizer ---- */
 
+static bool update_undefined(Evidence *e, Reason *out)
+{
+  if (!is_undefined(e)) return false;
+  const Range *r = &e->first->range;
+  e->spot = e->h.at.n - 1;
+  out->shown = SAY(e,
+                   "in step %lld %s made %lld of %lld numbers of %s NaN, although the gradient is "
+                   "finite (norm %.3g)",
+                   (long long)(e->h.first + e->spot), culprit_of(e)->kind, (long long)r->nans,
+                   (long long)r->n, seen_name(&e->lost, e->first), e->h.at.at[e->spot].gradient);
+  out->help = SAY(e, "%s %s=1e-8: with eps = 0, a gradient of 0 leads to 0 / 0", e->a->lost->set,
+                  setting_name(e, "eps"));
+  return true;
+}
+
 /* Returns "; the weights grew from 3.2 to 1e+09 (norm)", or "". */
 static const char *growth_text(const Evidence *e)
 {
@@ -309,53 +332,54 @@ static bool gradient_large(Evidence *e, Reason *out)
   const char *than = before > 0 ? SAY(e, ", after %.2g in the steps before", before) : "";
   const char *norm = isfinite(p->gradient) ? SAY(e, "%.3g", p->gradient) : "above 1e+19";
   out->shown = SAY(e,
-                   "%s the norm of the gradient was %s%s, and the step changed the weights by %.2g "
+                   "%s the norm of the gradient was %s%s, and the step changed the weights by %.3g "
                    "times their size%s",
                    step_text(e), norm, than, p->update / p->weights, growth_text(e));
-  out->help = SAY(e, "add clip_norm=%.1g to the optimizer, which limits the norm of the gradient",
-                  before > 0 ? before : 1);
+  out->help = SAY(e, "add clip_norm=%g to the optimizer, which limits the norm of the gradient",
+                  before > 0 ? pow(10, round(log10(before))) : 1);
   return true;
 }
 
-/* Looks for learning rates with which the run is not lost. Returns what to do. */
+/* Looks for the learning rate with which the loss becomes lowest. Returns what to do. */
 static const char *try_rates(Evidence *e)
 {
   enum { TRIES = 6 };
+  Trial best = {0};
   double factor = 1, rate = setting_of(e, "lr");
   for (int i = 0; i < TRIES && e->h.whole; i++) {
     Trial t;
     factor /= 10;
-    if (history_try(e->a, culprit_of(e)->name, factor, &t)) break;
-    if (!t.steps) continue;
-    const char *loss = "";
-    if (isfinite(t.after))
-      loss = SAY(e, ", and the loss goes from %.3g to %.3g", t.before, t.after);
-    const char *what =
-        rate > 0 && t.rates == 1
-            ? SAY(e, "%s %s=%.3g", e->a->lost->set, setting_name(e, "lr"), rate * factor)
-            : SAY(e, "learning rates of `%s` %g times smaller", culprit_of(e)->name, 1 / factor);
-    return SAY(e, "%s: then %lld steps of this run are finite%s", what, (long long)t.steps, loss);
+    if (history_try(e->a, culprit_of(e)->name, factor, &t) || !t.steps) break;
+    if (best.steps && !(t.after < best.after)) break;
+    if (t.good) best = t;
   }
-  return "a smaller learning rate, a schedule with warmup, or clip_norm";
+  if (!best.steps) return "a smaller learning rate, a schedule with warmup, or clip_norm";
+  const char *loss = "", *what;
+  if (isfinite(best.after))
+    loss = SAY(e, "; their mean loss is %.3g in the first half and %.3g in the second", best.before,
+               best.after);
+  if (rate > 0 && best.rates == 1)
+    what = SAY(e, "%s %s=%.3g", e->a->lost->set, setting_name(e, "lr"), rate * best.factor);
+  else
+    what = SAY(e, "learning rates of `%s` %g times smaller", culprit_of(e)->name, 1 / best.factor);
+  return SAY(e, "%s: %lld steps of this run are finite%s", what, (long long)best.steps, loss);
 }
 
 static bool rate_large(Evidence *e, Reason *out)
 {
-  if (!e->blame) return false;
+  if (e->blame != BLAME_rate && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
   const char *jump = "";
   if (has_jumped(e)) jump = SAY(e, " (at most %.3g before)", largest_rate(e, e->spot));
-  if (!e->h.whole && ratio_of(p, 0) < 0.5)
+  if (!e->h.whole)
     out->shown = growth_text(e) + strlen("; ");
   else
     out->shown =
         SAY(e,
-            "%s %s with a learning rate of %.3g%s changed the weights by %.2g times their "
+            "%s %s with a learning rate of %.3g%s changed the weights by %.3g times their "
             "size%s",
             step_text(e), culprit_of(e)->kind, p->lr, jump, p->update / p->weights, growth_text(e));
-  out->help = has_jumped(e)            ? "a schedule without this jump"
-              : e->blame == BLAME_rate ? try_rates(e)
-                                       : "a smaller learning rate";
+  out->help = has_jumped(e) ? "a schedule without this jump" : try_rates(e);
   return true;
 }
 
@@ -397,7 +421,8 @@ static const struct Limit {
     {"pow", NULL, 0, ZERO, "the base is 0", "add a small number to the base"},
     {"log log2", NULL, 0, ZERO, "log(0) is -inf",
      "clamp its input: log(clamp(x, min=1e-6)); after softmax, use log_softmax"},
-    {"log log2 sqrt rsqrt", NULL, 0, NEGATIVE, "the input is negative", "clamp its input"},
+    {"log log2 sqrt rsqrt", NULL, 0, NEGATIVE, "numbers below 0 have no real result",
+     "clamp its input: clamp(x, min=1e-6)"},
     {"softmax log_softmax", NULL, 0, MASKED, "all numbers of a row are -inf",
      "leave one number of each row unmasked, or replace its result with where()"},
     {"cross_entropy_rows", NULL, 0, MASKED, "the class of a label is masked with -inf",
@@ -444,6 +469,9 @@ static bool find_fault(Evidence *e, bool large, Reason *out)
     if (l->fault == ZERO)
       how = SAY(e, ": %lld of %lld numbers of %s are 0", (long long)in->range.zeros,
                 (long long)in->range.n, name);
+    if (l->fault == NEGATIVE)
+      how = SAY(e, ": %lld of %lld numbers of %s are negative", (long long)e->bad->range.nans,
+                (long long)in->range.n, name);
     if (large) how = SAY(e, ", and %s reaches %.3g", name, in->range.greatest);
     out->shown = SAY(e, "%s%s", l->shown, how);
     out->help = l->help;
@@ -460,6 +488,25 @@ static bool op_singular(Evidence *e, Reason *out)
 static bool op_overflows(Evidence *e, Reason *out)
 {
   return find_fault(e, true, out) || find_fault(e, false, out);
+}
+
+/* In f32, only values that grew from one operation to the next become so large. */
+static bool values_large(Evidence *e, Reason *out)
+{
+  if (!e->bad || e->bad->probe->kind != PROBE_value || !e->bad->range.infinite) return false;
+  for (uint32_t i = 0; i < e->bad->probe->of.n_in; i++) {
+    const Seen *in = watch_input(&e->plain, e->bad, i);
+    if (!in || in->range.greatest < 1e15) continue;
+    out->shown = SAY(e,
+                     "%s leaves the range of %s: %s reaches %.3g, although data, weights and "
+                     "learning rate are ordinary",
+                     seen_name(&e->plain, e->bad), ir_dtype_name(e->bad->probe->of.dtype),
+                     seen_name(&e->plain, in), in->range.greatest);
+    out->help = "keep values near 1: a normalization such as LayerNorm between the layers, fewer "
+                "iterations of a scan, or smaller initial weights";
+    return true;
+  }
+  return false;
 }
 
 /* What is left: nothing else is out of line. */
@@ -493,6 +540,7 @@ static const struct Cause {
 } causes[] = {
     {"data", data_not_finite, false},              /* a number of a file is NaN or infinite */
     {"initial values", weights_not_finite, false}, /* so is a loaded weight */
+    {"operation", update_undefined, false},        /* the optimizer computes 0 / 0 */
     {"loss scale", scale_large, false},            /* at a scale of 1 all is finite */
     {"operation", op_singular, false},             /* ordinary weights, but 1 / 0 */
     {"data", data_large, false},                   /* far from 1 */
@@ -503,6 +551,7 @@ static const struct Cause {
     {"range of the type", range_left, false},      /* in f32 all is finite */
     {"operation", op_overflows, false},            /* e^100 */
     {"learning rate", weight_lost, true},          /* the steps before are not known */
+    {"range of the type", values_large, true},     /* even that of f32 */
     {"operation", op_alone, true},                 /* nothing else is out of line */
 };
 _Static_assert(sizeof causes / sizeof *causes <= CAUSES_MOST, "CAUSES_MOST");

@@ -183,43 +183,38 @@ double history_setting(const Again *a, const char *name)
   return (double)value;
 }
 
-/* Multiplies the learning rates of an optimizer of the twin. */
+/* Gives the twin the learning rates of the lost run times `factor`. */
 static ampc_status scale_rates(Again *a, const char *optimizer, double factor, uint32_t *rates)
 {
   const ampc_program *p = a->c->program;
   ampc_status status = AMPC_OK;
   *rates = 0;
   for (uint32_t i = 0; i < p->n_settings && !status; i++) {
-    float value;
     if (!is_rate(p->settings[i].name, optimizer)) continue;
     ++*rates;
-    status = ampc_read(a->rt, runtime_setting_place(p, i), &value, sizeof value);
-    value *= (float)factor;
-    if (!status) status = ampc_write(a->rt, runtime_setting_place(p, i), &value, sizeof value);
+    float value = (float)(factor * history_setting(a, p->settings[i].name));
+    status = ampc_write(a->rt, runtime_setting_place(p, i), &value, sizeof value);
   }
   return status;
 }
 
-/* The losses of the second half are averaged, because those of small batches differ. They differ by
- * less than a factor of 2, and those of a run that diverges by more. */
+/* Losses are averaged, because those of small batches differ. */
 ampc_status history_try(Again *a, const char *optimizer, double factor, Trial *out)
 {
   enum { BEYOND = 10 };
-  bool good = true;
   double end = seconds_now() + HISTORY_SECONDS / 4.0;
-  *out = (Trial){0};
+  *out = (Trial){.factor = factor, .good = true};
   ampc_status status = again_begin(a);
   if (!status) status = scale_rates(a, optimizer, factor, &out->rates);
   int64_t n = a->lost->step + BEYOND - a->first + 1, i = 0;
-  if (status || !out->rates) return status;
-  for (; i < n && good && !status; i++) {
+  if (!out->rates) return status;
+  for (; i < n && out->good && !status && seconds_now() < end; i++) {
     status = again_step(a, a->first + i);
     /* a scaler may still be lowering its scale, so backward may overflow */
-    good = !watch_first_lost(&a->watch, false) && seconds_now() < end;
-    if (i == 0) out->before = again_loss(a);
-    if (2 * i >= n) out->after += again_loss(a) / (double)(n - (n + 1) / 2);
+    out->good = !watch_first_lost(&a->watch, false);
+    if (i < n / 2) out->before += again_loss(a) / (double)(n / 2);
+    if (i >= n / 2) out->after += again_loss(a) / (double)(n - n / 2);
   }
-  ampc_status reset = scale_rates(a, optimizer, 1 / factor, &out->rates);
-  if (good && !(out->after > out->before + fabs(out->before))) out->steps = n;
-  return status ? status : reset;
+  if (i == n || !out->good) out->steps = i;
+  return status;
 }

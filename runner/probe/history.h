@@ -36,9 +36,11 @@ Input history_input(const History *h, const Watch *w);
 ampc_status history_repeat(History *h, Again *a);
 
 typedef struct Trial {  /* a run with other learning rates */
+  double factor;        /* of the rates */
   uint32_t rates;       /* how many the optimizer has */
-  int64_t steps;        /* all of them are finite and the loss does not explode; 0: else */
-  double before, after; /* loss of the first step, mean of the second half; NaN: unknown */
+  int64_t steps;        /* steps of the trial; 0: there was not enough time */
+  bool good;            /* all of them are finite */
+  double before, after; /* mean loss of the first half and of the second; NaN: unknown */
 } Trial;
 /* Repeats the run from its beginning to some steps beyond the lost one, with the learning rates of
  * an optimizer times `factor`. Takes a few seconds at most. */

@@ -53,6 +53,7 @@ def make_data():
     npy("raw.npy", [[(9973 * (4 * i + k)) % 65536 for k in range(4)] for i in range(32)])
     npy("zero.npy", [row if i % 8 else [0.0] * 4 for i, row in enumerate(planted(32, 4))])
     npy("constant.npy", [row[:3] + [1.0] for row in planted(32, 4)])
+    npy("dead.npy", [row[:3] + [0.0] for row in planted(32, 4)])
     # a scan multiplies by the first number 24 times: about 0.9 each time, in one batch 3
     npy("steps.npy", [[[3.0 if 32 <= i < 40 else 0.8 + i % 5 / 20, i % 3 / 2] for _ in range(24)] for i in range(64)])
     weights = {"weight": [0.1, NAN, 0.2, 0.3], "bias": [0.0]}
@@ -90,6 +91,9 @@ def check(amp, job):
     for pattern in re.findall(r"^# says: (.*)$", head, re.M):
         if not re.search(pattern, said_flat):
             return f'no "{pattern}" in\n{said}'
+    for before, after in re.findall(r"mean loss is (\S+) in the first half and (\S+) in", said_flat):
+        if float(after) > 1.2 * float(before):  # the data are random
+            return f"the loss rises with the advised rate\n{said}"
     cured = "cured_" + os.path.basename(job)
     advice = re.search(r"likely cause: [^\n]* help: (?:--set ([^ :,]+)|add (clip_norm=[^ ]+))", said_flat)
     change = re.search(r"^# cure: (.*?) => (.*)$", head, re.M)
