@@ -17,7 +17,7 @@ static const double RATE = 0.1;         /* larger learning rates are unusual */
 static const double SLOPE = 10;         /* largest change per unit of learning rate; Adam has 1 */
 static const double SPIKE = 30;         /* a gradient compared with the median before it */
 static const double JUMP = 10;          /* a learning rate compared with the largest before it */
-enum { BEFORE_SPIKE = 3 /* steps before it that show what is usual */ };
+enum { USUAL = 3 /* least number of steps that show what is usual */ };
 
 #define SAY(e, ...) arena_printf((e)->a->c->arena, __VA_ARGS__)
 
@@ -80,7 +80,7 @@ static double largest_rate(const Evidence *e, uint32_t n)
 static bool has_jumped(const Evidence *e)
 {
   double before = largest_rate(e, e->spot);
-  return before > 0 && e->h.at.at[e->spot].lr >= JUMP * before;
+  return e->spot >= USUAL && before > 0 && e->h.at.at[e->spot].lr >= JUMP * before;
 }
 
 /* Returns the norm of the trained weights in `w`, and the number of their elements. */
@@ -91,6 +91,7 @@ static double norm_of(const Watch *w, int64_t *n)
   for (uint32_t i = 0; i < w->n; i++) {
     const Range *r = &w->at[i].range;
     if (w->at[i].probe->kind != PROBE_weight) continue;
+    if (!watch_param(w, PROBE_update, w->at[i].probe->param)) continue;
     double rms = range_is_finite(r) ? range_rms(r) : INFINITY;
     sum += rms * rms * (double)r->n;
     *n += r->n;
@@ -144,7 +145,7 @@ static Blame find_blame(const Evidence *e)
   double usual = median(e, e->spot, slope_of);
   if (is_decay(e)) return BLAME_decay;
   if (has_jumped(e)) return BLAME_rate;
-  if (e->spot >= BEFORE_SPIKE && usual > 0 && slope_of(p) >= SPIKE * usual) return BLAME_spike;
+  if (e->spot >= USUAL && usual > 0 && slope_of(p) >= SPIKE * usual) return BLAME_spike;
   double slope = slope_of(first_change(e)), rate = p->lr / RATE;
   return slope >= SLOPE && slope > rate ? BLAME_gradient : BLAME_rate;
 }
@@ -323,18 +324,17 @@ static bool decay_large(Evidence *e, Reason *out)
   return true;
 }
 
-/* The norm of a gradient whose squares leave f32 is infinite, and then less says more. */
 static bool gradient_large(Evidence *e, Reason *out)
 {
   if (e->blame != BLAME_spike && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
   double before = e->blame == BLAME_spike ? median(e, e->spot, gradient_of) : 0;
   const char *than = before > 0 ? SAY(e, ", after %.2g in the steps before", before) : "";
-  const char *norm = isfinite(p->gradient) ? SAY(e, "%.3g", p->gradient) : "above 1e+19";
-  out->shown = SAY(e,
-                   "%s the norm of the gradient was %s%s, and the step changed the weights by %.3g "
-                   "times their size%s",
-                   step_text(e), norm, than, p->update / p->weights, growth_text(e));
+  out->shown =
+      SAY(e,
+          "%s the norm of the gradient was %.3g%s, and the step changed the weights by %.3g "
+          "times their size%s",
+          step_text(e), p->gradient, than, p->update / p->weights, growth_text(e));
   out->help = SAY(e, "add clip_norm=%g to the optimizer, which limits the norm of the gradient",
                   before > 0 ? pow(10, round(log10(before))) : 1);
   return true;
@@ -397,9 +397,8 @@ static bool scale_large(Evidence *e, Reason *out)
 static bool range_left(Evidence *e, Reason *out)
 {
   if (!e->bad || !e->f32_finite) return false;
-  const char *reached = e->f32 > 0 ? SAY(e, ", and the value reaches %.3g", e->f32) : "";
-  out->shown = SAY(e, "%s leaves the range of f16 (65504); in f32 the same step is finite%s",
-                   seen_name(&e->plain, e->bad), reached);
+  out->shown = SAY(e, "%s leaves the range of f16 (65504); in f32 the same step is finite",
+                   seen_name(&e->plain, e->bad));
   out->help = "put autocast(f32) around this line, use bf16, or make its inputs smaller";
   return true;
 }
@@ -408,28 +407,29 @@ typedef enum Fault { ZERO, NEGATIVE, LARGE, MASKED } Fault;
 
 /* Where ops have no finite result: an input is 0, negative, large, or -inf in a whole row. */
 static const struct Limit {
-  const char *ops;    /* names, separated by spaces */
+  const char *ops;    /* names, each between spaces */
   const char *origin; /* in backward: the op whose gradient it is; NULL: any */
   uint32_t input;
   Fault fault;
   const char *shown, *help;
 } limits[] = {
-    {"div", "sqrt", 1, ZERO, "sqrt has no finite gradient at 0",
+    {" div ", "sqrt", 1, ZERO, "sqrt has no finite gradient at 0",
      "add a small number to its input: sqrt(x + 1e-12)"},
-    {"div", NULL, 1, ZERO, "the divisor is 0", "add a small number to the divisor: x / (y + 1e-6)"},
-    {"reciprocal rsqrt", NULL, 0, ZERO, "the divisor is 0", "add a small number to it"},
-    {"pow", NULL, 0, ZERO, "the base is 0", "add a small number to the base"},
-    {"log log2", NULL, 0, ZERO, "log(0) is -inf",
+    {" div ", NULL, 1, ZERO, "the divisor is 0",
+     "add a small number to the divisor: x / (y + 1e-6)"},
+    {" reciprocal rsqrt ", NULL, 0, ZERO, "the divisor is 0", "add a small number to it"},
+    {" pow ", NULL, 0, ZERO, "the base is 0", "add a small number to the base"},
+    {" log log2 ", NULL, 0, ZERO, "log(0) is -inf",
      "clamp its input: log(clamp(x, min=1e-6)); after softmax, use log_softmax"},
-    {"log log2 sqrt rsqrt", NULL, 0, NEGATIVE, "numbers below 0 have no real result",
+    {" log log2 sqrt rsqrt ", NULL, 0, NEGATIVE, "numbers below 0 have no real result",
      "clamp its input: clamp(x, min=1e-6)"},
-    {"softmax log_softmax", NULL, 0, MASKED, "all numbers of a row are -inf",
+    {" softmax log_softmax ", NULL, 0, MASKED, "all numbers of a row are -inf",
      "leave one number of each row unmasked, or replace its result with where()"},
-    {"cross_entropy_rows", NULL, 0, MASKED, "the class of a label is masked with -inf",
+    {" cross_entropy_rows ", NULL, 0, MASKED, "the class of a label is masked with -inf",
      "leave the class of each label unmasked"},
-    {"exp", NULL, 0, LARGE, "e^x leaves the range of f32 above 88.7",
+    {" exp ", NULL, 0, LARGE, "e^x leaves the range of f32 above 88.7",
      "subtract the maximum of x first, clamp it, or use softmax or logsumexp"},
-    {"pow", NULL, 0, LARGE, "the power leaves the range of f32", "clamp the base"},
+    {" pow ", NULL, 0, LARGE, "the power leaves the range of f32", "clamp the base"},
 };
 
 static bool has_fault(const struct Limit *l, const Seen *s, const Seen *in)
@@ -439,21 +439,12 @@ static bool has_fault(const struct Limit *l, const Seen *s, const Seen *in)
   return l->fault == ZERO ? in->range.zeros > 0 : in->range.greatest > 88;
 }
 
-/* Whether a list of words contains the word. */
-static bool lists(const char *words, const char *word)
-{
-  const char *at = strstr(words, word);
-  size_t n = strlen(word);
-  while (at && ((at > words && at[-1] != ' ') || (at[n] && at[n] != ' ')))
-    at = strstr(at + 1, word);
-  return at;
-}
-
 static bool is_limit_of(const struct Limit *l, const Evidence *e, const Seen **out)
 {
   const Probe *p = e->bad->probe;
   *out = l->input < p->of.n_in ? watch_input(&e->plain, e->bad, l->input) : NULL;
-  return *out && lists(l->ops, op_of(&p->of)->name) && has_fault(l, e->bad, *out) &&
+  return *out && strstr(l->ops, SAY(e, " %s ", op_of(&p->of)->name)) &&
+         has_fault(l, e->bad, *out) &&
          (!l->origin || (p->origin && strcmp(p->origin, l->origin) == 0));
 }
 

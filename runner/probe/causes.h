@@ -19,7 +19,6 @@ typedef struct Evidence {
   Watch plain;       /* the same at a loss scale of 1, or a copy of `lost` */
   const Seen *bad;   /* first value that is not finite in `plain`; NULL: all are finite */
   bool f32_finite;   /* in f32 all values of that step are finite */
-  double f32;        /* in f32: the largest element of the value `bad`; 0: unknown */
   Blame blame;
   uint32_t spot; /* BLAME not none: index in h.at of the step that made the weights explode */
   double grown;  /* norm of the weights before the lost step; 0: unknown */

@@ -42,7 +42,7 @@ static void tell_inputs(const Evidence *e, const Seen *s)
   for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
     const Seen *in = watch_input(&e->lost, s, i);
     if (!in || !in->range.n) continue;
-    if (!any) fputs("  it is computed from\n", stderr);
+    if (!any) fputs("  it is computed from (absolute values)\n", stderr);
     any = true;
     fprintf(stderr, "    %s, %s, from %.3g up to %.3g", seen_name(&e->lost, in),
             ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
@@ -164,12 +164,6 @@ static ampc_status see_f32(Evidence *e, Compile *c, const char *device)
   ampc_status status = again_open(&b, c, device, e->a->data_dir, e->a->from, e->a->lost, false);
   if (!status) status = again_lost(&b, true, &first);
   e->f32_finite = !status && !first;
-  for (uint32_t i = 0; !status && i < b.watch.n; i++) {
-    const Seen *s = &b.watch.at[i];
-    const Node *n = &s->probe->of, *like = &e->bad->probe->of;
-    if (n->op == like->op && n->span.start == like->span.start && !n->origin.id == !like->origin.id)
-      e->f32 = fmax(e->f32, s->range.greatest);
-  }
   again_close(&b);
   return status;
 }
