@@ -237,47 +237,44 @@ static bool weights_not_finite(Evidence *e, Reason *out)
   return true;
 }
 
-/* Returns how much larger than its inputs a product with the weight `s` is, for inputs that are
- * independent. */
-static double gain_of(const Seen *s)
+/* If `s` is a product with a weight, returns how much larger than its inputs it is in the step that
+ * `at` shows, for inputs that are independent; else 0. */
+static double gain_of(const Evidence *e, const Seen *at, const Seen *s, const Seen **weight)
 {
   const Node *n = &s->probe->of;
-  return range_rms(&s->range) * sqrt((double)ir_elements(n) / (double)n->dim[0]);
-}
-
-/* Returns the weight with which `s` is a product, as its first step saw it; NULL: it is none. */
-static const Seen *factor_of(const Evidence *e, const Seen *at, const Seen *s)
-{
-  if (s->probe->kind != PROBE_value || !op_has(&s->probe->of, T_bilinear)) return NULL;
-  for (uint32_t k = 0; k < s->probe->of.n_in; k++) {
+  bool product = s->probe->kind == PROBE_value && op_has(n, T_bilinear) && n->rank > 1;
+  for (uint32_t k = 0; k < 2 && product && !seen_is_backward(s); k++) {
     const Seen *in = watch_input(&e->lost, s, k);
-    if (in && in->probe->kind == PROBE_weight && in->probe->of.rank > 1 && in->range.n)
-      return &at[in - e->lost.at];
+    if (!in || in->probe->kind != PROBE_weight || in->probe->of.rank < 2) continue;
+    int64_t outputs = op_has(n, T_image) ? in->probe->of.dim[0] : n->dim[n->rank - (k ? 1 : 2)];
+    *weight = &at[in - e->lost.at];
+    double inputs = (double)ir_elements(&in->probe->of) / (double)outputs;
+    return range_rms(&(*weight)->range) * sqrt(inputs);
   }
-  return NULL;
+  return 0;
 }
 
 static bool values_begin_large(Evidence *e, Reason *out)
 {
-  const Seen *at = begin_of(e), *worst = NULL;
+  const Seen *at = begin_of(e), *worst = NULL, *weight = NULL;
+  double most = 0;
   uint32_t many = 0;
   if (!at || e->a->start || (e->blame && e->blame != BLAME_gradient)) return false;
   for (uint32_t i = 0; i < e->lost.n; i++) {
-    const Seen *weight = factor_of(e, at, &e->lost.at[i]);
-    if (!weight || seen_is_backward(&e->lost.at[i])) continue;
-    many += gain_of(weight) >= DEEP_GAIN;
-    if (!worst || gain_of(weight) > gain_of(worst)) worst = weight;
+    double gain = gain_of(e, at, &e->lost.at[i], &weight);
+    many += gain >= DEEP_GAIN;
+    if (gain > most) worst = weight, most = gain;
   }
   bool deep = many >= 4;
-  if (!worst || gain_of(worst) < (deep ? DEEP_GAIN : GAIN)) return false;
+  if (most < (deep ? DEEP_GAIN : GAIN)) return false;
+  double rms = range_rms(&worst->range);
   out->shown =
       SAY(e,
           "%s begins with a root mean square of %.2g: products with it are about %.2g times "
           "as large as their inputs%s",
-          seen_name(&e->lost, worst), range_rms(&worst->range), gain_of(worst),
+          seen_name(&e->lost, worst), rms, most,
           deep ? SAY(e, "; %u products are like that", many) : "");
-  out->help = SAY(e, "leave out its initial value, or draw it with std=%.2g",
-                  range_rms(&worst->range) / gain_of(worst));
+  out->help = SAY(e, "leave out its initial value, or draw it with std=%.2g", rms / most);
   return true;
 }
 

@@ -108,14 +108,12 @@ static Compile *compile_probed(void *context, const char *precision)
 {
   const Compile *run = context;
   Options o = run->options;
-  Assignment *settings = arena_array(run->arena, Assignment, o.n_settings + 1);
   o.probe_every = 1;
   o.silent = true;
   if (precision) {
-    o.n_settings = 0;
-    for (uint32_t i = 0; i < run->options.n_settings; i++)
-      if (strcmp(o.settings[i].key, "precision") != 0) settings[o.n_settings++] = o.settings[i];
-    settings[o.n_settings++] = (Assignment){"precision", precision};
+    Assignment *settings = arena_array(run->arena, Assignment, o.n_settings + 1);
+    if (o.n_settings) memcpy(settings, o.settings, o.n_settings * sizeof *settings);
+    settings[o.n_settings++] = (Assignment){"precision", precision}; /* the last one counts */
     o.settings = settings;
   }
   Compile *c = compile_create(&o);
