@@ -70,17 +70,20 @@ static double largest_data(const Past *p)
   return p->input.greatest;
 }
 
-static double largest_rate(const Evidence *e, uint32_t n)
+/* Returns the largest learning rate before the explosion; 0: unknown. A new rate may need some
+ * steps until the weights explode, and those do not count. */
+static double usual_rate(const Evidence *e)
 {
   double most = 0;
-  for (uint32_t i = 0; i < n; i++) most = fmax(most, e->h.at.at[i].lr);
+  for (uint32_t i = 0; i + USUAL <= e->spot && e->spot >= 2 * USUAL; i++)
+    most = fmax(most, e->h.at.at[i].lr);
   return most;
 }
 
 static bool has_jumped(const Evidence *e)
 {
-  double before = largest_rate(e, e->spot);
-  return e->spot >= USUAL && before > 0 && e->h.at.at[e->spot].lr >= JUMP * before;
+  double usual = usual_rate(e);
+  return usual > 0 && e->h.at.at[e->spot].lr >= JUMP * usual;
 }
 
 /* Returns the norm of the trained weights in `w`, and the number of their elements. */
@@ -367,7 +370,7 @@ static bool rate_large(Evidence *e, Reason *out)
   if (e->blame != BLAME_rate && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
   const char *jump = "";
-  if (has_jumped(e)) jump = SAY(e, " (at most %.3g before)", largest_rate(e, e->spot));
+  if (has_jumped(e)) jump = SAY(e, " (at most %.3g before)", usual_rate(e));
   if (!e->h.whole)
     out->shown = growth_text(e) + strlen("; ");
   else

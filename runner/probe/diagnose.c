@@ -93,9 +93,9 @@ static void tell_causes(Evidence *e)
   }
   if (e->blame && !e->h.whole)
     tell_wrapped(e, "",
-                 "Steps before this one could not be repeated as they were, so the course of "
-                 "the weights is not known. They can if the run resumes from a checkpoint "
-                 "near this step (--save-every).");
+                 "The steps before this one could not be repeated as they were, so it is not known "
+                 "in which step the weights grew. Resume from a checkpoint near this step "
+                 "(--save-every) to see that.");
 }
 
 /* ---- evidence ---- */
