@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is ordinary. Layers keep their values near 1 if their inputs are near 1 and their weights
- * have a root mean square of 1 / sqrt(inputs). So each limit is a distance from 1. */
+/* Limits of what is ordinary. A layer with inputs near 1 has outputs near 1 if the root mean square
+ * of its weights is 1 / sqrt(inputs). */
 static const double DATA_RMS = 30;      /* images in 0 to 255 have 100 */
 static const double DATA_MOST = 1e4;    /* no standardized number is so far from the mean */
 static const double GAIN = 10;          /* of initial weights; usual layers have 0.5 to 2 */
@@ -35,21 +35,14 @@ static double slope_of(const Past *p)
   return p->lr > 0 ? p->greatest / p->lr : 0;
 }
 
-/* Returns the first step that changed the weights: with a scaler, the first ones may be skipped. */
-static const Past *first_change(const Evidence *e)
-{
-  uint32_t i = 0;
-  while (i + 1 < e->h.at.n && e->h.at.at[i].update == 0) i++;
-  return &e->h.at.at[i];
-}
-
 static int by_size(const void *a, const void *b)
 {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-/* Returns the median over those of the first n steps that changed the weights; 0: none did. */
+/* Returns the median of `of` over the first n steps, without those that did not change the weights;
+ * 0: no step did. */
 static double median(const Evidence *e, uint32_t n, double of(const Past *))
 {
   double *x = arena_array(e->a->c->arena, double, n + 1);
@@ -140,8 +133,8 @@ static bool is_decay(const Evidence *e)
   return factor > 2 && share > 0.7 && share < 1.4;
 }
 
-/* A step is slope times learning rate, so one of the two is out of line. Large steps also make
- * later slopes large. Therefore only slopes before the explosion count. */
+/* A step is the product of slope and learning rate. Returns which of the two was too large. After
+ * the explosion every slope is large, so only the slopes before it count. */
 static Blame find_blame(const Evidence *e)
 {
   const Past *p = &e->h.at.at[e->spot];
@@ -149,7 +142,7 @@ static Blame find_blame(const Evidence *e)
   if (is_decay(e)) return BLAME_decay;
   if (has_jumped(e)) return BLAME_rate;
   if (e->spot >= USUAL && usual > 0 && slope_of(p) >= SPIKE * usual) return BLAME_spike;
-  double slope = slope_of(first_change(e)), rate = p->lr / RATE;
+  double slope = usual > 0 ? usual : slope_of(p), rate = p->lr / RATE;
   return slope >= SLOPE && slope > rate ? BLAME_gradient : BLAME_rate;
 }
 
@@ -521,9 +514,9 @@ static bool weight_lost(Evidence *e, Reason *out)
 
 /* ---- the table ---- */
 
-/* THE causes, in the order in which one leads to the next: data and initial values make gradients
- * large, these and the learning rate make weights explode, and weights make values leave a type. So
- * the first cause with evidence is the most likely one. */
+/* THE causes, in the order in which one leads to the next. Data and initial values make gradients
+ * large. Large gradients or a large learning rate make weights explode. Large weights make values
+ * leave the range of their type. So the first cause with evidence is the most likely one. */
 static const struct Cause {
   const char *name;
   bool (*find)(Evidence *e, Reason *out);

@@ -130,9 +130,9 @@ static ampc_status see_lost(Evidence *e)
   return status;
 }
 
-/* If the step has several optimizers, the first ones may have updated weights before a later loss
- * was lost. Then the weights of the run are those after the step, and the step is seen where the
- * repeated run comes to it. */
+/* If the step has several optimizers, one may have updated its weights before the loss of the next
+ * was lost. So the run no longer has the weights with which the step began. The twin has them when
+ * it has repeated all steps before: it repeats the lost step from there. */
 static ampc_status see_within(Evidence *e)
 {
   Again *a = e->a;
