@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/plan/clock.h"
 
 /* Limits of what is ordinary. A layer with inputs near 1 has outputs near 1 if the root mean square
  * of its weights is 1 / sqrt(inputs). */
@@ -336,13 +337,13 @@ static bool gradient_large(Evidence *e, Reason *out)
 /* Looks for the learning rate with which the loss becomes lowest. Returns what to do. */
 static const char *try_rates(Evidence *e)
 {
-  enum { TRIES = 6 };
+  enum { TRIES = 12, SECONDS = 30 };
   Trial best = {0};
-  double factor = 1, rate = setting_of(e, "lr");
+  double factor = 1, rate = setting_of(e, "lr"), end = seconds_now() + SECONDS;
   for (int i = 0; i < TRIES && e->h.whole; i++) {
     Trial t;
     factor /= 10;
-    if (history_try(e->a, culprit_of(e)->name, factor, &t) || !t.steps) break;
+    if (history_try(e->a, culprit_of(e)->name, factor, end, &t) || !t.steps) break;
     if (best.steps && !(t.after < best.after)) break;
     if (t.good) best = t;
   }

@@ -93,7 +93,8 @@ static void tell_causes(Evidence *e)
   }
   if (e->blame && !e->h.whole)
     tell_wrapped(e, "",
-                 "The steps before this one could not be repeated as they were, so it is not known "
+                 "The steps before this one could not be repeated in time, or not with the same "
+                 "weights, so it is not known "
                  "in which step the weights grew. Resume from a checkpoint near this step "
                  "(--save-every) to see that.");
 }

@@ -199,10 +199,9 @@ static ampc_status scale_rates(Again *a, const char *optimizer, double factor, u
 }
 
 /* Losses are averaged, because those of small batches differ. */
-ampc_status history_try(Again *a, const char *optimizer, double factor, Trial *out)
+ampc_status history_try(Again *a, const char *optimizer, double factor, double end, Trial *out)
 {
   enum { BEYOND = 10 };
-  double end = seconds_now() + HISTORY_SECONDS / 4.0;
   *out = (Trial){.factor = factor, .good = true};
   ampc_status status = again_begin(a);
   if (!status) status = scale_rates(a, optimizer, factor, &out->rates);

@@ -43,8 +43,8 @@ typedef struct Trial {  /* a run with other learning rates */
   double before, after; /* mean loss of the first half and of the second; NaN: unknown */
 } Trial;
 /* Repeats the run from its beginning to some steps beyond the lost one, with the learning rates of
- * an optimizer times `factor`. Takes a few seconds at most. */
-ampc_status history_try(Again *a, const char *optimizer, double factor, Trial *out);
+ * an optimizer times `factor`. `end`: the time by which it must be over, as of seconds_now(). */
+ampc_status history_try(Again *a, const char *optimizer, double factor, double end, Trial *out);
 /* Returns the value that a setting of the lost run has now; 0: there is none of this name. */
 double history_setting(const Again *a, const char *name);
 /* Returns what a probe of this kind saw of a parameter in the last step; NULL: nothing. */
