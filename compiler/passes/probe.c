@@ -209,6 +209,8 @@ static void look(Looking *p, uint32_t id)
     look_at_weight(p, id);
   } else if (is_working_copy(g, (Value){to})) {
     p->probe[id] = p->probe[old->in[0].id];
+  } else if (old->op == OP_carry) {
+    p->probe[id] = 0; /* its input is only the initial value */
   } else if (old->n_in && only_moves(old, &p->r.old[old->in[0].id])) {
     p->probe[id] = p->probe[old->in[old->op == OP_next].id];
   } else if (is_value(g, to)) {
