@@ -17,7 +17,7 @@ static const double LEAST_WEIGHT = 0.1; /* smaller weights may well grow so much
 static const double RATE = 0.1;         /* larger learning rates are unusual */
 static const double SLOPE = 10;         /* largest change per unit of learning rate; Adam has 1 */
 static const double SPIKE = 30;         /* a gradient compared with the median before it */
-static const double JUMP = 10;          /* a learning rate compared with the largest before it */
+static const double JUMP = 10;          /* a learning rate compared with the median before it */
 enum { USUAL = 3 /* least number of steps that show what is usual */ };
 
 #define SAY(e, ...) arena_printf((e)->a->c->arena, __VA_ARGS__)
@@ -64,20 +64,15 @@ static double largest_data(const Past *p)
   return p->input.greatest;
 }
 
-/* Returns the largest learning rate before the explosion; 0: unknown. A new rate may need some
- * steps until the weights explode, and those do not count. */
-static double usual_rate(const Evidence *e)
+static double rate_of(const Past *p)
 {
-  double most = 0;
-  for (uint32_t i = 0; i + USUAL <= e->spot && e->spot >= 2 * USUAL; i++)
-    most = fmax(most, e->h.at.at[i].lr);
-  return most;
+  return p->lr;
 }
 
 static bool has_jumped(const Evidence *e)
 {
-  double usual = usual_rate(e);
-  return usual > 0 && e->h.at.at[e->spot].lr >= JUMP * usual;
+  double usual = median(e, e->spot, rate_of);
+  return e->spot >= USUAL && usual > 0 && e->h.at.at[e->spot].lr >= JUMP * usual;
 }
 
 /* Returns the norm of the trained weights in `w`, and the number of their elements. */
@@ -364,7 +359,7 @@ static bool rate_large(Evidence *e, Reason *out)
   if (e->blame != BLAME_rate && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
   const char *jump = "";
-  if (has_jumped(e)) jump = SAY(e, " (at most %.3g before)", usual_rate(e));
+  if (has_jumped(e)) jump = SAY(e, " (mostly %.3g before)", median(e, e->spot, rate_of));
   if (!e->h.whole)
     out->shown = growth_text(e) + strlen("; ");
   else

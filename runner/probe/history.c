@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "runtime/base/interrupt.h"
 #include "runtime/plan/clock.h"
 #include "runtime/runtime.h"
 
@@ -125,6 +126,11 @@ static void note_changes(History *h, const Watch *w, int64_t step)
 
 /* ---- the run ---- */
 
+static bool has_time(double end)
+{
+  return seconds_now() < end && !interrupt_requested();
+}
+
 static ampc_status repeat_from(History *h, Again *a, const char *start)
 {
   Watch *w = &a->watch;
@@ -134,7 +140,7 @@ static ampc_status repeat_from(History *h, Again *a, const char *start)
   a->start = start;
   ampc_status status = again_begin(a);
   int64_t step = h->first = a->first;
-  for (; step < a->lost->step && !status && seconds_now() < end; step++) {
+  for (; step < a->lost->step && !status && has_time(end); step++) {
     Past past;
     status = again_step(a, step);
     if (!status) status = history_measure(h, a, &past);
@@ -207,7 +213,7 @@ ampc_status history_try(Again *a, const char *optimizer, double factor, double e
   if (!status) status = scale_rates(a, optimizer, factor, &out->rates);
   int64_t n = a->lost->step + BEYOND - a->first + 1, i = 0;
   if (!out->rates) return status;
-  for (; i < n && out->good && !status && seconds_now() < end; i++) {
+  for (; i < n && out->good && !status && has_time(end); i++) {
     status = again_step(a, a->first + i);
     /* a scaler may still be lowering its scale, so backward may overflow */
     out->good = !watch_first_lost(&a->watch, false);

@@ -32,7 +32,7 @@ void history_inputs(History *h, const Watch *w);
 /* Returns the input with the largest numbers in the step that `w` has seen; greatest 0: none. */
 Input history_input(const History *h, const Watch *w);
 /* Repeats the steps before the lost one, from the beginning of the run; if that takes longer than
- * HISTORY_SECONDS, from its last checkpoint. */
+ * HISTORY_SECONDS, from its last checkpoint. Ctrl-C ends it early. */
 ampc_status history_repeat(History *h, Again *a);
 
 typedef struct Trial {  /* a run with other learning rates */
@@ -43,7 +43,8 @@ typedef struct Trial {  /* a run with other learning rates */
   double before, after; /* mean loss of the first half and of the second; NaN: unknown */
 } Trial;
 /* Repeats the run from its beginning to some steps beyond the lost one, with the learning rates of
- * an optimizer times `factor`. `end`: the time by which it must be over, as of seconds_now(). */
+ * an optimizer times `factor`. `end`: the time by which it must be over, as of seconds_now();
+ * Ctrl-C ends it early. */
 ampc_status history_try(Again *a, const char *optimizer, double factor, double end, Trial *out);
 /* Returns the value that a setting of the lost run has now; 0: there is none of this name. */
 double history_setting(const Again *a, const char *name);

@@ -57,7 +57,7 @@ ampc_status lost_check(const ampc_program *p, const ampc_state *state, const cha
       batches && data->find_lost && data->find_lost(batches, INFINITY, culprit, sizeof culprit);
   Loss l = {state, last ? "; the last checkpoint is " : "", last ? last : "",
             found       ? culprit
-            : diagnosed ? "a diagnosis follows"
+            : diagnosed ? "a diagnosis follows, which can take a minute"
                         : NULL};
   return first ? first_one(&l) : many(&l);
 }

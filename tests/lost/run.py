@@ -14,10 +14,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAN, INF = float("nan"), float("inf")
@@ -132,6 +134,23 @@ def check_prompt(amp):
     return "" if said.count("likely cause") == 1 and "trained 80 steps" in said else said
 
 
+def check_interrupt(amp):
+    """Ctrl-C ends the repetition of a long run. Returns what is wrong, or an empty text."""
+    text = open(f"{HERE}/rate_later.amp").read()
+    with open("long.amp", "w") as f:
+        f.write(text.replace("[400]", "[60000]").replace("epochs=200", "epochs=20000"))
+    command = [amp, "train", "-q", "--device", "cpu", "long.amp"]
+    # a shell may have made this script ignore Ctrl-C, and the run would inherit that
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as run:
+        said = run.stderr.readline()
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        said += run.stderr.read()
+    ended = "(--save-every)" in said or "no diagnosis: interrupted" in said  # the latter if it still compiles
+    return "" if run.returncode == 5 and ended else said
+
+
 def main():
     amp = os.path.abspath(sys.argv[1])
     jobs = sorted(glob.glob(f"{HERE}/*.amp"))
@@ -143,8 +162,8 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             wrong = list(pool.map(lambda job: check(amp, job), jobs))
         if not sys.argv[2:]:
-            jobs.append("the prompt")
-            wrong.append(check_prompt(amp))
+            jobs += ["the prompt", "Ctrl-C"]
+            wrong += [check_prompt(amp), check_interrupt(amp)]
         os.chdir("/")
     for job, why in zip(jobs, wrong):
         print(f"{'FAILED' if why else 'ok'}: {os.path.basename(job)}{': ' + why if why else ''}")
