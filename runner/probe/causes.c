@@ -91,8 +91,8 @@ static double norm_of(const Watch *w, int64_t *n)
   return sqrt(sum);
 }
 
-/* Finds the step that changed the weights most, compared to their size: the first that changed them
- * by half of it, or else the one with the largest change. */
+/* Returns the first step that changed the weights by at least half of their norm; if there is none,
+ * the one that changed them most. */
 static uint32_t find_spot(const Evidence *e, double least)
 {
   uint32_t most = 0;

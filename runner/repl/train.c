@@ -169,7 +169,7 @@ static void tell_lost(const Run *t)
   last.step--;
   int64_t together = t->p->blocks[t->block].accumulate;
   Lost lost = {true, r->steps, position_at(&last, together), .set = ":set"};
-  /* the weights of the session are spoiled, so the user must begin again */
+  /* the session keeps the weights that were lost, so the user must begin again */
   if (r->file.text) lost.set = arena_printf(r->arena, ":open %s, then :set", r->file.name);
   diagnose(program_compile_probed, r, r->device, r->data_dir, r->rt, &lost);
 }
