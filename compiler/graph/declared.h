@@ -104,11 +104,14 @@ typedef enum ProbeKind {
 
 typedef struct Probe {
   ProbeKind kind;
-  Node of;        /* a copy of the node, because later passes may split the node */
-  uint32_t param; /* index into Graph.params; PROBE_value does not use it */
-  Value kept;     /* the `probed` node; its place holds i32[parts, RANGE_FIELDS] */
-  uint32_t scale; /* PROBE_gradient: 1 + index of the probe of its loss scale; 0: no scaler */
-  uint32_t *in;   /* for each input of `of`: 1 + index of its probe; 0: not probed */
+  Node of;            /* a copy of the node, because later passes may split the node */
+  uint32_t param;     /* index into Graph.params; PROBE_value does not use it */
+  Value kept;         /* the `probed` node; its place holds i32[parts, RANGE_FIELDS] */
+  uint32_t optimizer; /* PROBE_update: the one that updates the parameter */
+  uint32_t scale;     /* PROBE_gradient: 1 + index of the probe of its loss scale; 0: no scaler */
+  uint32_t *in;       /* for each input of `of`: 1 + index of its probe; 0: not probed */
+  const char *origin; /* backward: the name of the op whose gradient this is; else NULL */
+  bool masked;        /* an input is an infinite constant of the job, such as the -inf of a mask */
 } Probe;
 
 /* A compiled block: one variant of a train or eval block, or an infer block. A train or eval block

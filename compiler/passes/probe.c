@@ -15,10 +15,11 @@
 #include "compiler/command/command.h"
 #include "compiler/graph/ops.h"
 #include "passes.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct Weight { /* a parameter that the block's optimizers update */
-  uint32_t param;
+  uint32_t param, optimizer;
   Value before; /* a copy of the parameter before the update */
 } Weight;
 
@@ -29,7 +30,7 @@ typedef struct Looking {
   uint32_t *probe;
   VEC(uint32_t) stacked; /* old ids of values of the current loop, measured after it */
   VEC(Weight) weights;   /* of the current block */
-  bool *seen;            /* indexed by parameter: it is already measured in this block */
+  uint32_t *weight;      /* indexed by parameter: 1 + its probe in this block; 0: none yet */
 } Looking;
 
 static bool is_looked_at(const Graph *g, uint32_t block, uint32_t every)
@@ -57,7 +58,18 @@ static bool is_value(const Graph *g, uint32_t id)
   OpTemplate tmpl = op_of(n)->tmpl;
   if (!dtype_is_float(n->dtype) || n->weak || n->why == WHY_state || n->after.id) return false;
   if (op_has(n, T_effect) || op_has(n, T_kept) || is_working_copy(g, (Value){id})) return false;
-  return tmpl != TMPL_leaf && tmpl != TMPL_alias && tmpl != TMPL_loop;
+  return (tmpl != TMPL_leaf || n->op == OP_source) && tmpl != TMPL_alias && tmpl != TMPL_loop;
+}
+
+/* True if the job itself puts an infinite constant into n, such as the -inf of a mask. */
+static bool is_masked(const Looking *p, const Node *n)
+{
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Node *in = &p->r.old[n->in[i].id];
+    while (in->n_in && only_moves(in, &p->r.old[in->in[0].id])) in = &p->r.old[in->in[0].id];
+    if (in->op == OP_number && isinf(attr_float(in, "value"))) return true;
+  }
+  return false;
 }
 
 /* ---- probes ---- */
@@ -92,7 +104,10 @@ static void look_at(Looking *p, uint32_t id, Value x)
   uint32_t *in = arena_array(p->c->arena, uint32_t, old->n_in + 1u);
   for (uint32_t i = 0; i < old->n_in; i++) in[i] = p->probe[old->in[i].id];
   p->probe[id] = add_probe(p, x, PROBE_value, &of, 0);
-  p->c->graph->probes.at[p->probe[id] - 1].in = in;
+  Probe *probe = &p->c->graph->probes.at[p->probe[id] - 1];
+  probe->in = in;
+  if (of.origin.id) probe->origin = op_of(ir_node(p->c->graph, of.origin))->name;
+  probe->masked = is_masked(p, old);
 }
 
 /* Adds probes of the stacks of values of a loop, after the loop: a value in a loop is not kept. */
@@ -121,9 +136,9 @@ static void look_at_weight(Looking *p, uint32_t id)
 {
   Node n = *ir_node(p->c->graph, p->r.map[id]);
   uint32_t param = (uint32_t)attr_int(&n, "index");
-  if (!dtype_is_float(n.dtype) || p->seen[param]) return;
-  p->seen[param] = true;
-  p->probe[id] = add_probe(p, p->r.map[id], PROBE_weight, &n, param);
+  if (!dtype_is_float(n.dtype)) return;
+  if (!p->weight[param]) p->weight[param] = add_probe(p, p->r.map[id], PROBE_weight, &n, param);
+  p->probe[id] = p->weight[param];
 }
 
 static bool is_kept_before(const Looking *p, uint32_t param)
@@ -161,7 +176,7 @@ static void look_before_step(Looking *p, const Node *norm)
     g->probes.at[probe - 1].scale = scale;
     if (is_kept_before(p, of)) continue;
     Value weight = param_at(p, &at, of, 0), copy = ir_unary(p->c, &at, OP_copy, weight);
-    vec_push(p->c->arena, &p->weights, ((Weight){of, copy}));
+    vec_push(p->c->arena, &p->weights, ((Weight){of, (uint32_t)attr_int(norm, "optimizer"), copy}));
   }
 }
 
@@ -174,7 +189,8 @@ static void look_after_step(Looking *p, const Node *last)
     Value now = param_at(p, &at, w->param, 1);
     Value change = ir_binary(p->c, &at, op_named("sub"), now, w->before);
     Node n = *ir_node(p->c->graph, change);
-    add_probe(p, change, PROBE_update, &n, w->param);
+    uint32_t probe = add_probe(p, change, PROBE_update, &n, w->param);
+    p->c->graph->probes.at[probe - 1].optimizer = w->optimizer;
   }
   p->weights.n = 0;
 }
@@ -191,6 +207,10 @@ static void look(Looking *p, uint32_t id)
   uint32_t to = ir_rewrite_copy(&p->r, id).id;
   if (ir_parameter(g, old)) {
     look_at_weight(p, id);
+  } else if (is_working_copy(g, (Value){to})) {
+    p->probe[id] = p->probe[old->in[0].id];
+  } else if (old->op == OP_carry) {
+    p->probe[id] = 0; /* its input is only the initial value */
   } else if (old->n_in && only_moves(old, &p->r.old[old->in[0].id])) {
     p->probe[id] = p->probe[old->in[old->op == OP_next].id];
   } else if (is_value(g, to)) {
@@ -208,11 +228,11 @@ bool pass_probe(Compile *c)
   if (!c->options.probe_every) return true;
   ir_rewrite_begin(&p.r, c);
   p.probe = arena_array(c->arena, uint32_t, p.r.n_old);
-  p.seen = arena_array(c->arena, bool, g->params.n + 1);
+  p.weight = arena_array(c->arena, uint32_t, g->params.n + 1);
   uint32_t block = UINT32_MAX;
   for (uint32_t id = 1; id < p.r.n_old; id++) {
     const Node *n = &p.r.old[id];
-    if (n->block != block) memset(p.seen, 0, g->params.n * sizeof *p.seen);
+    if (n->block != block) memset(p.weight, 0, g->params.n * sizeof *p.weight);
     block = n->block;
     if (is_looked_at(g, block, c->options.probe_every))
       look(&p, id);

@@ -1,133 +1,12 @@
-/* Finds out why a run was lost. A second program with probes on all values repeats the step, and
- * the first value that is not finite is printed with its inputs. The run itself does not change. */
-#include <stddef.h>
+/* Says why a run was lost: the first value that is not finite, what it is computed from, and the
+ * most likely cause. A twin with probes on all values repeats the steps; the run does not change.
+ */
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "causes.h"
+#include "compiler/base/table.h"
 #include "compiler/driver.h"
-#include "probe.h"
-#include "runner/jit/jit.h"
-#include "runtime/runtime.h"
-
-typedef struct Again { /* the repeated step */
-  Compile *c;
-  Jit *jit;
-  ampc_runtime *rt;
-  ampc_batches *batches;
-  Watch watch;
-  const Lost *lost;
-  ampc_state state;           /* before the step */
-  ampc_optimizer *optimizers; /* state of each optimizer before the step */
-} Again;
-
-/* ---- the state before the step ---- */
-
-/* Copies a space. Both programs have the same parameters, settings and optimizers, so these spaces
- * have the same layout. */
-static ampc_status copy_space(ampc_runtime *from, ampc_runtime *to, ampc_space space)
-{
-  int64_t bytes = from->program->space_bytes[space];
-  if (!bytes || space == AMPC_GRAD) return AMPC_OK;
-  if (to->program->space_bytes[space] != bytes)
-    return ampc_fail(AMPC_RUN_FAILED, "the program with probes has another memory layout");
-  void *room = malloc((size_t)bytes);
-  if (!room) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-  ampc_status status = ampc_read(from, (ampc_ref){space, 0}, room, bytes);
-  if (!status) status = ampc_write(to, (ampc_ref){space, 0}, room, bytes);
-  free(room);
-  return status;
-}
-
-static ampc_status copy_run(ampc_runtime *from, ampc_runtime *to)
-{
-  ampc_status status = ampc_wait(from);
-  for (int s = AMPC_STATE; s < AMPC_INPUT && !status; s++)
-    status = copy_space(from, to, (ampc_space)s);
-  return status;
-}
-
-/* Writes the state before the step, so that the same random numbers are drawn. `unscaled`: with a
- * loss scale of 1. */
-static ampc_status set_state(Again *a, bool unscaled)
-{
-  const ampc_program *p = a->c->program;
-  ampc_state s = a->state;
-  if (unscaled) s.scale = s.inv_scale = 1;
-  ampc_status status = ampc_write(a->rt, (ampc_ref){AMPC_STATE, 0}, &s, sizeof s);
-  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
-    ampc_optimizer o = a->optimizers[i];
-    if (unscaled && o.scale > 0) o.scale = o.inv_scale = 1;
-    status = ampc_write(a->rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
-  }
-  return status;
-}
-
-static ampc_status read_state(Again *a)
-{
-  const ampc_program *p = a->c->program;
-  a->optimizers = arena_array(a->c->arena, ampc_optimizer, p->n_optimizers + 1);
-  ampc_status status = ampc_get_state(a->rt, &a->state);
-  for (uint32_t i = 0; i < p->n_optimizers && !status; i++)
-    status = ampc_read(a->rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &a->optimizers[i],
-                       sizeof a->optimizers[i]);
-  return status;
-}
-
-static ampc_status open_again(Again *a, const Options *options, ampc_runtime *from,
-                              const char *device, const char *data_dir)
-{
-  const ampc_block *b = &from->program->blocks[a->lost->at.block];
-  Options own = *options;
-  own.probe_every = 1;
-  own.silent = true;
-  a->c = compile_create(&own);
-  if (!compile_job(a->c)) return ampc_fail(AMPC_RUN_FAILED, "the job no longer compiles");
-  ampc_status status = jit_load(a->c, &a->jit);
-  if (!status) status = ampc_create(a->c->program, device, &a->rt);
-  if (!status) status = copy_run(from, a->rt);
-  if (!status) status = read_state(a);
-  if (status) return status;
-  int64_t back = a->state.step - a->lost->step + 1;
-  a->state.step -= back;
-  a->state.body -= back * b->accumulate;
-  a->state.bad_loss = a->state.growth = 0;
-  a->state.found_inf = 0;
-  a->state.decided = a->state.passed = a->state.again = a->state.dropped = a->state.replay = 0;
-  a->state.begun = a->state.body;
-  a->state.outside = (ampc_outside){0};
-  watch_init(&a->watch, a->c);
-  return ampc_data.open(a->c->program, (uint32_t)a->lost->at.block, data_dir,
-                        (uint64_t)a->state.seed, &a->batches);
-}
-
-static void close_again(Again *a)
-{
-  if (a->batches) ampc_data.close(a->batches);
-  ampc_free(a->rt);
-  jit_unload(a->jit);
-  compile_destroy(a->c);
-}
-
-/* Runs the bodies of the step, up to the first one in which a value is not finite. */
-static ampc_status run_again(Again *a, bool unscaled, const Seen **out)
-{
-  uint32_t block = (uint32_t)a->lost->at.block;
-  int64_t bodies = a->c->program->blocks[block].accumulate, samples;
-  ampc_status status = set_state(a, unscaled);
-  if (!status) status = ampc_data.seek(a->batches, a->lost->at);
-  *out = NULL;
-  for (int64_t i = 0; i < bodies && !status && !*out; i++) {
-    bool found;
-    watch_clear(&a->watch);
-    status = ampc_set_group(a->rt, i == 0, i + 1 == bodies);
-    if (!status)
-      status = ampc_run_batch(a->rt, &ampc_data, a->batches, block, a->lost->step, &samples);
-    if (!status) status = watch_read(&a->watch, a->rt, block, &found);
-    *out = watch_first_lost(&a->watch, false);
-    if (!*out) *out = watch_first_lost(&a->watch, true);
-  }
-  return status;
-}
 
 /* ---- output ---- */
 
@@ -141,100 +20,186 @@ static void tell_line(const Again *a, const Seen *s)
   fprintf(stderr, "  %5u | %s\n", s->place.line, kept);
 }
 
-/* Prints " it is computed from net relu `h` f16 from 0.0025 up to 1.77". */
-static void tell_inputs(const Again *a, const Seen *s)
+/* Tells of a weight's last update: "; step 3 changed it by up to 1e+03 (AdamW, lr 1e+03)". */
+static void tell_update(const Evidence *e, const Seen *weight)
 {
-  const char *between = "  it is computed from ";
-  for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
-    const Seen *in = watch_input(&a->watch, s, i);
-    if (!in || !in->range.n) continue;
-    fprintf(stderr, "%s%s %s from %.3g up to %.3g", between, seen_name(&a->watch, in),
-            ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
-    between = ", ";
-  }
-  if (*between == ',') fputc('\n', stderr);
+  const ampc_program *p = e->a->c->program;
+  const History *h = &e->h;
+  double change = h->whole && h->changed ? h->change[weight - e->lost.at] : 0;
+  const Seen *update = watch_param(&e->lost, PROBE_update, weight->probe->param);
+  if (!(change > 0) || !update) return;
+  uint32_t optimizer = update->probe->optimizer;
+  const Past *past = &h->at.at[h->changed - h->first];
+  double lr = past->optimizer == optimizer ? past->lr : (double)e->a->optimizers[optimizer].lr;
+  fprintf(stderr, "; step %lld changed it by up to %.3g (%s, lr %.3g)", (long long)h->changed,
+          change, p->optimizers[optimizer].kind, lr);
 }
 
-static void tell_value(const Again *a, const Seen *s)
+/* Prints "    net relu `h`, f16, from 0.0025 up to 1.77" for each input. */
+static void tell_inputs(const Evidence *e, const Seen *s)
 {
+  bool any = false;
+  for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
+    const Seen *in = watch_input(&e->lost, s, i);
+    if (!in || !in->range.n) continue;
+    if (!any) fputs("  it is computed from (absolute values)\n", stderr);
+    any = true;
+    fprintf(stderr, "    %s, %s, from %.3g up to %.3g", seen_name(&e->lost, in),
+            ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
+    if (in->range.zeros)
+      fprintf(stderr, "; %lld of %lld are 0", (long long)in->range.zeros, (long long)in->range.n);
+    if (in->probe->kind == PROBE_weight) tell_update(e, in);
+    fputc('\n', stderr);
+  }
+}
+
+static void tell_value(const Evidence *e)
+{
+  const Seen *s = e->first;
   const Range *r = &s->range;
   const char *place = "";
   if (s->place.source)
-    place = arena_printf(a->c->arena, ", %s:%u", s->place.source->shown, s->place.line);
+    place = arena_printf(e->a->c->arena, ", %s:%u", s->place.source->shown, s->place.line);
   fprintf(stderr, "diagnosis: in step %lld the first value that is not finite is %s%s\n",
-          (long long)a->lost->step, seen_name(&a->watch, s), place);
-  tell_line(a, s);
+          (long long)e->a->lost->step, seen_name(&e->lost, s), place);
+  tell_line(e->a, s);
   fprintf(stderr,
           "  of %lld numbers (%s), %lld are infinite and %lld are NaN; the largest finite one is "
           "%.3g\n",
           (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
           (long long)r->nans, r->greatest);
-  tell_inputs(a, s);
+  tell_inputs(e, s);
+}
+
+static void tell_wrapped(const Evidence *e, const char *label, const char *words)
+{
+  Text text = text_new(e->a->c->arena);
+  Table t;
+  table_open(&t, e->a->c->arena, &text, &(TableView){0}, "value");
+  table_say(&t, 4, "    %s%s", label, words);
+  fputs(text.at, stderr);
+}
+
+enum { MOST_TOLD = 2 }; /* causes */
+
+static void tell_causes(Evidence *e)
+{
+  Reason found[CAUSES_MOST];
+  uint32_t n = causes_find(e, found);
+  for (uint32_t i = 0; i < n && i < MOST_TOLD; i++) {
+    fprintf(stderr, "  %s: %s\n", i ? "or" : "most likely cause", found[i].cause);
+    tell_wrapped(e, "", found[i].shown);
+    tell_wrapped(e, "help: ", found[i].help);
+  }
+  if (e->blame && !e->h.whole)
+    tell_wrapped(e, "",
+                 "The steps before this one could not be repeated in time, or not with the same "
+                 "weights, so it is not known "
+                 "in which step the weights grew. Resume from a checkpoint near this step "
+                 "(--save-every) to see that.");
+}
+
+/* ---- evidence ---- */
+
+static Watch snapshot(const Watch *w)
+{
+  Watch copy = *w;
+  copy.at = arena_array(w->c->arena, Seen, w->n + 1);
+  memcpy(copy.at, w->at, w->n * sizeof *w->at);
+  return copy;
+}
+
+/* Returns the copy in `to` of a value of `from`. */
+static const Seen *same(const Watch *to, const Watch *from, const Seen *s)
+{
+  return s ? &to->at[s - from->at] : NULL;
+}
+
+static ampc_status see_lost(Evidence *e)
+{
+  Again *a = e->a;
+  const Seen *first;
+  e->scale = (double)a->state.scale;
+  ampc_status status = again_lost(a, false, &first);
+  e->lost = e->plain = snapshot(&a->watch);
+  e->first = same(&e->lost, &a->watch, first);
+  e->bad = e->first;
+  if (status || !first || !seen_is_backward(first) || e->scale == 1) return status;
+  status = again_lost(a, true, &first);
+  e->plain = snapshot(&a->watch);
+  e->bad = same(&e->plain, &a->watch, first);
+  return status;
+}
+
+/* If the step has several optimizers, one may have updated its weights before the loss of the next
+ * was lost. So the run no longer has the weights with which the step began. The twin has them when
+ * it has repeated all steps before: it repeats the lost step from there. */
+static ampc_status see_within(Evidence *e)
+{
+  Again *a = e->a;
+  bool same_weights = false;
+  if (e->h.whole || !e->h.at.n || a->c->program->n_optimizers < 2) return AMPC_OK;
+  ampc_status status = again_step(a, a->lost->step);
+  if (!status) status = again_same(a, &same_weights);
+  const Seen *first = watch_first_lost(&a->watch, false);
+  if (!first) first = watch_first_lost(&a->watch, true);
+  if (status || !same_weights || !first) return status;
+  e->h.whole = true;
+  e->lost = e->plain = snapshot(&a->watch);
+  e->first = e->bad = same(&e->lost, &a->watch, first);
+  return AMPC_OK;
 }
 
 /* Whether the value has infinite elements, in a type with a smaller range than f32. */
 static bool leaves_range(const Seen *s)
 {
-  return ampc_type_of(s->probe->of.dtype)->exponent < ampc_type_of(AMPC_F32)->exponent &&
-         s->range.infinite > 0;
+  return s && s->probe->kind == PROBE_value && s->range.infinite > 0 &&
+         ampc_type_of(s->probe->of.dtype)->exponent < ampc_type_of(AMPC_F32)->exponent;
 }
 
-/* Reports that the numbers themselves are wrong: the value is of forward, or of backward with a
- * loss scale of 1. */
-static void tell_model(const Seen *s)
+/* Repeats the lost step in f32, to see whether only the range of f16 is too small. */
+static ampc_status see_f32(Evidence *e, Compile *c, const char *device)
 {
-  if (s->probe->kind == PROBE_weight)
-    fputs("  the model: the weight was not finite before this step, so no loss scale helps; resume "
-          "from an earlier checkpoint with a smaller learning rate\n",
-          stderr);
-  else if (s->probe->of.op == OP_source)
-    fputs("  the data: a sample of this batch contains a number that is not finite\n", stderr);
-  else if (leaves_range(s))
-    fputs("  the model: the number leaves the range of f16 (65504) at any loss scale; put "
-          "autocast(f32) around this line, use bf16, or make its inputs smaller\n",
-          stderr);
-  else
-    fputs("  the model: the operation itself produces such numbers, at any loss scale and in any "
-          "type; check its inputs\n",
-          stderr);
-}
-
-static void tell_scale(float scale)
-{
-  fprintf(stderr,
-          "  the loss scale: the gradient leaves the range of its type at scale %g but not at 1; "
-          "lower `min` or `static` of the scaler, or put autocast(f32) around this line\n",
-          (double)scale);
-}
-
-static ampc_status tell(Again *a)
-{
-  const Seen *first, *unscaled;
-  float scale = a->state.scale;
-  ampc_status status = run_again(a, false, &first);
-  if (status) return status;
-  if (!first) {
-    fprintf(stderr, "diagnosis: all numbers of the repeated step %lld are finite\n",
-            (long long)a->lost->step);
-    return AMPC_OK;
-  }
-  tell_value(a, first);
-  if (!seen_is_backward(first) || first->probe->kind == PROBE_weight || scale == 1) {
-    tell_model(first);
-    return AMPC_OK;
-  }
-  status = run_again(a, true, &unscaled);
-  if (!status && unscaled) tell_model(unscaled);
-  if (!status && !unscaled) tell_scale(scale);
+  Again b;
+  const Seen *first;
+  ampc_status status = again_open(&b, c, device, e->a->data_dir, e->a->from, e->a->lost, false);
+  if (!status) status = again_lost(&b, true, &first);
+  e->f32_finite = !status && !first;
+  again_close(&b);
   return status;
 }
 
-void diagnose(const Options *options, const char *device, const char *data_dir, ampc_runtime *rt,
-              const Lost *lost)
+static ampc_status tell(Evidence *e, CompileProbed *compile, void *context, const char *device)
 {
-  Again a = {.lost = lost};
-  ampc_status status = open_again(&a, options, rt, device, data_dir);
-  if (!status) status = tell(&a);
+  ampc_status status = see_lost(e);
+  if (status) return status;
+  if (!e->first) {
+    fprintf(stderr, "diagnosis: all numbers of the repeated step %lld are finite\n",
+            (long long)e->a->lost->step);
+    return AMPC_OK;
+  }
+  history_inputs(&e->h, &e->lost);
+  status = history_repeat(&e->h, e->a);
+  if (!status) status = see_within(e);
+  if (status) e->h.whole = false; /* for example, the run began in another block */
+  evidence_weigh(e);
+  tell_value(e);
+  if (leaves_range(e->bad) && !e->blame) {
+    Compile *c = compile(context, "f32");
+    if (c) see_f32(e, c, device);
+  }
+  tell_causes(e);
+  return AMPC_OK;
+}
+
+void diagnose(CompileProbed *compile, void *context, const char *device, const char *data_dir,
+              ampc_runtime *rt, const Lost *lost)
+{
+  Again a;
+  Evidence e = {.a = &a};
+  Compile *c = compile(context, NULL);
+  ampc_status status = again_open(&a, c, device, data_dir, rt, lost, true);
+  if (!status) status = tell(&e, compile, context, device);
   if (status) fprintf(stderr, "no diagnosis: %s\n", ampc_last_error());
-  close_again(&a);
+  again_close(&a);
 }

@@ -4,6 +4,7 @@
 
 typedef struct OnLooker { /* context of ampc_train_options */
   Watch watch;
+  Arena *arena;
   const char *log_dir; /* --log-dir of the run, or NULL */
   Lost lost;
 } OnLooker;

@@ -12,6 +12,7 @@ typedef struct Seen { /* a value of the program, over all probed steps */
   const char *name;   /* "net.fc2 linear", "fc2.weight" */
   Place place;        /* the user's line; source NULL: no line */
   Range range;
+  bool meant; /* infinite only where the job puts infinity in: watch_first_lost sets it */
 } Seen;
 
 typedef struct Watch {
@@ -33,7 +34,7 @@ ampc_status watch_read(Watch *w, ampc_runtime *rt, uint32_t block, bool *found);
 /* Returns the first value in the order of the step that is not finite although its inputs are;
  * NULL: no such value. `backward` true: searches backward; false: searches forward, weights and
  * data. */
-const Seen *watch_first_lost(const Watch *w, bool backward);
+const Seen *watch_first_lost(Watch *w, bool backward);
 /* Returns the probed value of an input of s; NULL: the input has no probe. */
 const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input);
 bool seen_is_backward(const Seen *s);
@@ -65,10 +66,16 @@ json_t *watch_json(const Watch *w);
 /* ---- diagnose.c ---- */
 typedef struct Lost { /* the step that ended a run: ampc_train_options.lost */
   bool there;
-  int64_t step;          /* step of the run */
-  ampc_data_position at; /* position of its first batch */
+  int64_t step;              /* step of the run */
+  ampc_data_position at;     /* position of its first batch */
+  const char *begun, *saved; /* the checkpoints that it began from and wrote last; NULL: none */
+  const char *set;           /* how its user changes a setting: "--set", ":set" */
 } Lost;
-/* Prints to stderr why that step of the run on rt was lost. A program with probes on all values
- * repeats the step with the weights and the loss scale of rt. */
-void diagnose(const Options *options, const char *device, const char *data_dir, ampc_runtime *rt,
-              const Lost *lost);
+/* Compiles the job of the run with probes in every step. `precision`: replaces that of the job, or
+ * NULL. Returns NULL if it does not compile. The caller destroys the result. */
+typedef Compile *CompileProbed(void *context, const char *precision);
+/* Prints to stderr why that step of the run on rt was lost: the first value that is not finite,
+ * then the most likely cause. A program with probes on all values repeats the step, and the steps
+ * before it as far as time allows. The run itself does not change. */
+void diagnose(CompileProbed *compile, void *context, const char *device, const char *data_dir,
+              ampc_runtime *rt, const Lost *lost);

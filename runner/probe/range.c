@@ -45,6 +45,18 @@ bool range_is_finite(const Range *r)
   return !r->nans && !r->infinite;
 }
 
+/* Every element counts as the mean square of the numbers with its exponent: 7/3 of 2^(2 e). */
+double range_rms(const Range *r)
+{
+  double sum = 0;
+  int64_t n = r->zeros;
+  for (int e = 1; e < RANGE_EXPONENTS - 1; e++) {
+    sum += (double)r->exponent[e] * ldexp(7.0 / 3, 2 * (e - BIAS));
+    n += r->exponent[e];
+  }
+  return n ? sqrt(sum / (double)n) : 0;
+}
+
 /* bf16 has the exponents of f32 and overflows only from half a step below 2^128 on. The counts do
  * not show how many elements are above this bound, so bf16 reports 1 or 0. */
 int64_t range_over(const Range *r, ampc_dtype d)

@@ -17,6 +17,8 @@ void range_add(Range *r, const int32_t *fields, int64_t parts, int64_t n);
 /* Adds the counts of `r`. */
 void range_merge(Range *sum, const Range *r);
 bool range_is_finite(const Range *r);
+/* Returns the root of the mean square of the finite elements, to about 10 %; 0 without elements. */
+double range_rms(const Range *r);
 /* Returns how many finite elements would become infinite in type d. bf16: 1 if any does; f32: 0. */
 int64_t range_over(const Range *r, ampc_dtype d);
 /* Returns how many elements that are not 0 would become 0 in type d after division by `scale`,

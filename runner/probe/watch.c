@@ -17,6 +17,13 @@ double seen_scale(const Watch *w, const Seen *s)
   return probe ? w->at[w->seen[probe - 1]].range.greatest : 1;
 }
 
+static const char *data_name(const Compile *c, const Node *n)
+{
+  const char *path = c->program->sources[attr_int(n, "index")].path;
+  if (n->name) return arena_printf(c->arena, "data `%s`", n->name);
+  return path ? arena_printf(c->arena, "data of %s", path) : "data of the batch";
+}
+
 static const char *name_of(Compile *c, const Probe *p)
 {
   const Graph *g = c->graph;
@@ -24,8 +31,7 @@ static const char *name_of(Compile *c, const Probe *p)
   if (p->kind != PROBE_value) return g->params.at[p->param].path;
   const Node *n = &p->of;
   const char *back = n->origin.id ? "gradient in " : "";
-  if (n->op == OP_source)
-    return arena_printf(c->arena, "data `%s`", n->name ? n->name : "of the batch");
+  if (n->op == OP_source) return data_name(c, n);
   const char *of = n->layer ? n->layer : g->blocks.at[n->block].name;
   const char *name = n->name ? arena_printf(c->arena, " `%s`", n->name) : "";
   return arena_printf(c->arena, "%s%s %s%s", back, of, op_of(n)->name, name);
@@ -128,17 +134,38 @@ const Seen *watch_input(const Watch *w, const Seen *s, uint32_t input)
   return probe ? &w->at[w->seen[probe - 1]] : NULL;
 }
 
-const Seen *watch_first_lost(const Watch *w, bool backward)
+/* Marks values whose only fault are infinities that the job itself puts in, such as -inf of a mask.
+ * Ops that keep the number of elements pass them on; a NaN or a sum is no longer meant. */
+static void mark_meant(Watch *w)
 {
   for (uint32_t i = 0; i < w->n; i++) {
-    const Seen *s = &w->at[i];
-    bool sound = s->range.n > 0 && !range_is_finite(&s->range) && seen_is_backward(s) == backward;
-    if (s->probe->kind == PROBE_weight && !backward && !range_is_finite(&s->range)) return s;
-    for (uint32_t k = 0; sound && k < s->probe->of.n_in; k++) {
+    Seen *s = &w->at[i];
+    s->meant = s->range.infinite && s->probe->masked;
+    for (uint32_t k = 0; k < s->probe->of.n_in && s->range.infinite; k++) {
       const Seen *in = watch_input(w, s, k);
-      sound = !in || range_is_finite(&in->range);
+      s->meant = s->meant || (in && in->meant && in->range.n == s->range.n);
     }
-    if (sound) return s;
+    s->meant = s->meant && !s->range.nans;
+  }
+}
+
+static bool is_sound(const Seen *s)
+{
+  return s->meant || range_is_finite(&s->range);
+}
+
+const Seen *watch_first_lost(Watch *w, bool backward)
+{
+  mark_meant(w);
+  for (uint32_t i = 0; i < w->n; i++) {
+    const Seen *s = &w->at[i];
+    bool first = s->range.n > 0 && !is_sound(s) && seen_is_backward(s) == backward;
+    if (s->probe->kind == PROBE_weight && !backward && !is_sound(s)) return s;
+    for (uint32_t k = 0; first && k < s->probe->of.n_in; k++) {
+      const Seen *in = watch_input(w, s, k);
+      first = !in || is_sound(in);
+    }
+    if (first) return s;
   }
   return NULL;
 }

@@ -196,6 +196,15 @@ Compiled *program_compile(Repl *r, const Request *q)
   return NULL;
 }
 
+Compile *program_compile_probed(void *repl, const char *precision)
+{
+  const Request q = {.precision = precision, .probe = true, .quiet = true};
+  Compile *c = begin(repl, &q);
+  if (compile(repl, c, &q)) return c;
+  compile_destroy(c);
+  return NULL;
+}
+
 /* ---- the latest program ---- */
 
 /* Sets the latest program, and takes over the reference. NULL: the next program_latest compiles. */

@@ -118,6 +118,8 @@ typedef struct Request {  /* what to compile, and how */
 } Request;
 /* Compiles a program; NULL after messages. */
 Compiled *program_compile(Repl *r, const Request *q);
+/* Compiles the program of the session with probes: a CompileProbed whose context is the session. */
+Compile *program_compile_probed(void *repl, const char *precision);
 /* Parses the session's texts into one tree, without compiling it. `file` gets only the declarations
  * of the job's file, source 0. NULL after messages. */
 Compile *program_parse(Repl *r, Ast *file);

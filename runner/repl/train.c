@@ -1,6 +1,7 @@
 /* Training and evaluation in a session. The steps and their results are the same as with `amp
  * train`, but any number of steps can be run at a time. Ctrl-C stops after a step. */
 #include "commands.h"
+#include "runner/probe/probe.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
 #include "runtime/plan/clock.h"
@@ -31,6 +32,7 @@ typedef struct Run { /* one :train */
   bool line_open; /* it may be replaced: the terminal shows as much of it as fits */
   bool terminal;
   bool stale;         /* early_stop has ended the block */
+  bool lost;          /* the last step is lost */
   int64_t *evaluated; /* for each block: the step of its last evaluation; -1: none */
   double *values;     /* for each metric: its average in the block's last evaluation */
 } Run;
@@ -167,7 +169,22 @@ static ampc_status check_loss(Run *t)
 {
   ampc_state state;
   ampc_status status = ampc_get_state(t->r->rt, &state);
-  return status ? status : lost_check(t->p, &state, NULL, &ampc_data, t->at.batches);
+  if (!status) status = lost_check(t->p, &state, NULL, &ampc_data, t->at.batches, true);
+  t->lost = status && !state.outside.check;
+  return status;
+}
+
+/* Says why the last step is lost. The session does not change. */
+static void tell_lost(const Run *t)
+{
+  Repl *r = t->r;
+  Next last = t->at;
+  last.step--;
+  int64_t together = t->p->blocks[t->block].accumulate;
+  Lost lost = {true, r->steps, position_at(&last, together), .set = ":set"};
+  /* the session keeps the weights that were lost, so the user must begin again */
+  if (r->file.text) lost.set = arena_printf(r->arena, ":open %s, then :set", r->file.name);
+  diagnose(program_compile_probed, r, r->device, r->data_dir, r->rt, &lost);
 }
 
 /* Runs a step, and advances the position as `amp train` does, so that `amp train` can resume from a
@@ -405,7 +422,9 @@ static bool run_block(Run *t, int64_t most, bool last)
   while (goes_on(t, most, last)) {
     ampc_status status = run_step(t);
     if (status) end_line(t);
-    if (!repl_check(t->r, status)) return false;
+    repl_check(t->r, status);
+    if (status && t->lost) tell_lost(t);
+    if (status) return false;
     if (line_is_due(t) && !print_line(t)) return false;
     if (!eval_due(t, !most)) return false;
   }

@@ -93,10 +93,33 @@ static void print_error(const char *program, const Ranks *ranks, ampc_status sta
     fprintf(stderr, "amp: error: %s%s%s\n", name, colon, why);
 }
 
-static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at)
+static void note_lost(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at,
+                      const char *begun, const char *saved)
 {
+  OnLooker *l = context;
   (void)rt;
-  ((OnLooker *)context)->lost = (Lost){true, step, at};
+  l->lost = (Lost){true, step, at, .set = "--set"};
+  if (begun) l->lost.begun = arena_strdup(l->arena, begun);
+  if (saved) l->lost.saved = arena_strdup(l->arena, saved);
+}
+
+/* Compiles the job again, with probes. `context`: the Compile of the run. */
+static Compile *compile_probed(void *context, const char *precision)
+{
+  const Compile *run = context;
+  Options o = run->options;
+  o.probe_every = 1;
+  o.silent = true;
+  if (precision) {
+    Assignment *settings = arena_array(run->arena, Assignment, o.n_settings + 1);
+    if (o.n_settings) memcpy(settings, o.settings, o.n_settings * sizeof *settings);
+    settings[o.n_settings++] = (Assignment){"precision", precision}; /* the last one counts */
+    o.settings = settings;
+  }
+  Compile *c = compile_create(&o);
+  if (compile_job(c)) return c;
+  compile_destroy(c);
+  return NULL;
 }
 
 /* ---- ranks ---- */
@@ -169,10 +192,10 @@ static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
   ampc_train_options options = *given;
-  OnLooker looker = {.log_dir = given->log_dir};
+  OnLooker looker = {.arena = c->arena, .log_dir = given->log_dir};
   bool leads = !ranks || ranks->rank == 0;
   options.context = &looker;
-  options.lost = note_lost;
+  if (!ranks) options.lost = note_lost;
   if (c->options.probe_every) {
     watch_init(&looker.watch, c);
     options.after_step = look_on;
@@ -185,8 +208,8 @@ static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, &options);
   if (status == AMPC_OK && ranks && verbose) status = tell_ranks(c, ranks, rt);
   print_error(program, ranks, status);
-  if (looker.lost.there && !ranks)
-    diagnose(&c->options, options.device, options.data_dir, rt, &looker.lost);
+  if (looker.lost.there)
+    diagnose(compile_probed, c, options.device, options.data_dir, rt, &looker.lost);
   ampc_free(rt);
   jit_unload(jit);
   return status;

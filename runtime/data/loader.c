@@ -407,17 +407,15 @@ static ampc_status batches_next(ampc_batches *b, const void **out_base, int64_t 
 }
 
 /* Reads the samples one after the other, which takes as long as reading an epoch. */
-static bool batches_find_lost(const ampc_batches *b, char *text, size_t size)
+static bool batches_find_lost(const ampc_batches *b, double limit, char *text, size_t size)
 {
   if (!b || !text) return false;
   for (uint32_t i = 0; i < b->block->n_sources; i++) {
     int64_t sample;
     double value;
-    if (!source_find_lost(&b->sources[i], &sample, &value)) continue;
-    snprintf(text, size, "sample %lld of %s holds %s", (long long)sample, b->sources[i].path,
-             isnan(value) ? "nan"
-             : value < 0  ? "-inf"
-                          : "inf");
+    if (!source_find_lost(&b->sources[i], limit, &sample, &value)) continue;
+    snprintf(text, size, "sample %lld of %s holds %.6g", (long long)sample, b->sources[i].path,
+             isnan(value) ? NAN : value); /* without the sign of NaN */
     return true;
   }
   return false;

@@ -22,19 +22,20 @@ static int64_t place_of(const DataSource *s, int64_t i)
 /* ---- checks of values ---- */
 
 /* Whether a value is invalid for the job. */
-typedef bool IsBad(const DataSource *s, double value);
+typedef bool IsBad(const DataSource *s, double value, double limit);
 
 /* Whether the value is outside the range of the op that reads it, such as the classes of a loss. */
-static bool is_out_of_range(const DataSource *s, double value)
+static bool is_out_of_range(const DataSource *s, double value, double limit)
 {
+  (void)limit;
   const ampc_source *d = s->desc;
   return (value < 0 || value >= (double)d->limit) && (!d->ignored || value != (double)d->ignored);
 }
 
-static bool is_not_finite(const DataSource *s, double value)
+static bool is_beyond(const DataSource *s, double value, double limit)
 {
   (void)s;
-  return !isfinite(value);
+  return !(fabs(value) < limit);
 }
 
 typedef struct Found {
@@ -45,11 +46,11 @@ typedef struct Found {
 
 /* Finds the first bad value in n samples. Returns false if all values are good. */
 static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsBad *is_bad,
-                          Found *out)
+                          double limit, Found *out)
 {
   for (int64_t i = 0; i < n * s->elements; i++) {
     double value = number_load(s->desc->dtype, s->program->real64, bytes, i);
-    if (!is_bad(s, value)) continue;
+    if (!is_bad(s, value, limit)) continue;
     *out = (Found){i / s->elements, i % s->elements, value};
     return true;
   }
@@ -57,7 +58,7 @@ static bool find_in_piece(const DataSource *s, const char *bytes, int64_t n, IsB
 }
 
 /* Finds the first bad value in the samples that are used. */
-static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
+static ampc_status find_value(const DataSource *s, IsBad *is_bad, double limit, Found *out)
 {
   int64_t piece = CHECKED_AT_ONCE / s->sample_bytes;
   if (piece < 1) piece = 1;
@@ -68,7 +69,7 @@ static ampc_status find_value(const DataSource *s, IsBad *is_bad, Found *out)
   for (int64_t i = 0; i < s->count && !found && !status; i += piece) {
     int64_t n = s->count - i < piece ? s->count - i : piece;
     status = source_copy(s, i, n, AMPC_AS_STORED, bytes);
-    found = !status && find_in_piece(s, bytes, n, is_bad, out);
+    found = !status && find_in_piece(s, bytes, n, is_bad, limit, out);
     out->sample = place_of(s, out->sample + i);
   }
   if (!found) out->sample = -1;
@@ -84,7 +85,7 @@ static ampc_status check_limit(const DataSource *s)
   Found at = {.sample = -1};
   char besides[40] = "", within[40] = "";
   if (d->limit == 0 || !s->path) return AMPC_OK;
-  ampc_status status = find_value(s, is_out_of_range, &at);
+  ampc_status status = find_value(s, is_out_of_range, 0, &at);
   if (status || at.sample < 0) return status;
   if (d->ignored) snprintf(besides, sizeof besides, " or %lld", (long long)d->ignored);
   if (s->elements > 1) snprintf(within, sizeof within, ", element %lld,", (long long)at.element);
@@ -128,12 +129,12 @@ bool source_labels(const DataSource *s, Labels *out)
   return true;
 }
 
-bool source_find_lost(const DataSource *s, int64_t *sample, double *value)
+bool source_find_lost(const DataSource *s, double limit, int64_t *sample, double *value)
 {
   ampc_dtype t = s->desc->dtype;
   if (!ampc_is_float(t) || !s->path) return false;
   Found at = {.sample = -1};
-  bool found = !find_value(s, is_not_finite, &at) && at.sample >= 0;
+  bool found = !find_value(s, is_beyond, limit, &at) && at.sample >= 0;
   *sample = at.sample;
   *value = at.value;
   return found;

@@ -171,9 +171,10 @@ typedef struct ampc_data_interface {
    * to the lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */
   ampc_status (*next)(ampc_batches *b, const void **out_base, int64_t *out_samples,
                       ampc_data_position *out_position);
-  /* Searches for the cause of a loss that is not finite. True: the block's data has such a number,
-   * and `text` says where: "sample 17 of x.idx holds nan". The pointer may be NULL: unknown. */
-  bool (*find_lost)(const ampc_batches *b, char *text, size_t size);
+  /* Searches for the cause of a loss that is not finite. True: the block's data has a number that
+   * is not finite, or is at least `limit` or at most -limit. Then `text` says where: "sample 17 of
+   * x.idx holds nan". The pointer may be NULL: unknown. */
+  bool (*find_lost)(const ampc_batches *b, double limit, char *text, size_t size);
   /* Searches for an order of labels with which a net learns badly, or a metric says little: sorted
    * and not shuffled, or all of one class. True: `text` says which. The pointer may be NULL. */
   bool (*find_sorted)(const ampc_batches *b, char *text, size_t size);
@@ -281,10 +282,12 @@ typedef struct ampc_train_options {
    * the run, in a train block. The callback waits for whatever it reads, and a status ends the run.
    * If it sets *out_note, that text is printed between lines of progress. lost: a loss or gradient
    * of step `step` is not finite, so no update will follow, and the run ends next. `at` is the
-   * position of the step's first batch. */
+   * position of the step's first batch; `begun` and `saved` are the checkpoints from which the run
+   * began and that it wrote last, or NULL. */
   ampc_status (*after_step)(void *context, ampc_runtime *rt, uint32_t block, int64_t step,
                             const char **out_note);
-  void (*lost)(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at);
+  void (*lost)(void *context, ampc_runtime *rt, int64_t step, ampc_data_position at,
+               const char *begun, const char *saved);
   void *context;
   bool train_only; /* no evaluations and no checkpoints, even if the job has them */
 } ampc_train_options;

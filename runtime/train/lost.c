@@ -3,6 +3,7 @@
  * scale and the run continues. At the lowest scale, the scale is not the cause either: HOPELESS
  * overflowing steps in a row end the run. */
 #include "lost.h"
+#include <math.h>
 #include <stdio.h>
 #include "runtime/outside.h"
 
@@ -12,7 +13,8 @@ enum { HOPELESS = 20 };
 typedef struct Loss { /* the contents of a message */
   const ampc_state *state;
   const char *then, *last; /* "; the last checkpoint is " and its path; both "" if there is none */
-  const char *culprit;     /* names the sample whose data are not finite, or NULL */
+  const char *culprit; /* names the sample whose data are not finite, or announces a diagnosis; or
+                          NULL */
 } Loss;
 
 /* Returns the error of a run that has no scaler: it ends at the first number that is not finite.
@@ -42,7 +44,7 @@ static ampc_status many(const Loss *l)
 }
 
 ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last,
-                       const ampc_data_interface *data, const ampc_batches *batches)
+                       const ampc_data_interface *data, const ampc_batches *batches, bool diagnosed)
 {
   char culprit[1024], when[64];
   if (state->outside.check) {
@@ -51,8 +53,11 @@ ampc_status lost_check(const ampc_program *p, const ampc_state *state, const cha
   }
   bool first = !p->scaler.on && state->bad_loss;
   if (!first && state->growth > -HOPELESS) return AMPC_OK;
-  bool found = batches && data->find_lost && data->find_lost(batches, culprit, sizeof culprit);
+  bool found =
+      batches && data->find_lost && data->find_lost(batches, INFINITY, culprit, sizeof culprit);
   Loss l = {state, last ? "; the last checkpoint is " : "", last ? last : "",
-            found ? culprit : NULL};
+            found       ? culprit
+            : diagnosed ? "a diagnosis follows, which can take a minute"
+                        : NULL};
   return first ? first_one(&l) : many(&l);
 }

@@ -4,6 +4,8 @@
 
 /* Returns AMPC_OK, or an error that says why no further update can be expected. `last`: the last
  * checkpoint, or NULL. `batches`: the training data, or NULL; they are searched for numbers that
- * are not finite, so that the message can name the sample. */
+ * are not finite, so that the message can name the sample. `diagnosed`: a diagnosis will follow the
+ * message, so the message gives no advice. */
 ampc_status lost_check(const ampc_program *p, const ampc_state *state, const char *last,
-                       const ampc_data_interface *data, const ampc_batches *batches);
+                       const ampc_data_interface *data, const ampc_batches *batches,
+                       bool diagnosed);

@@ -184,13 +184,13 @@ ampc_status check_state(Session *s, const ampc_state *state)
 {
   const ampc_train_options *o = s->options;
   ampc_status status = lost_check(s->program, state, s->saved ? s->saved : o->resume, s->data,
-                                  s->batches[s->position.block]);
+                                  s->batches[s->position.block], o->lost);
   s->alike = status && !state->outside.check;
   if (!status || !o->lost || state->outside.check) return status;
   char text[LOST_TEXT];
   snprintf(text, sizeof text, "%s", ampc_last_error());
   int64_t step = state->bad_loss > 0 ? state->bad_loss : state->step;
-  o->lost(o->context, s->rt, step, position_before(s, step));
+  o->lost(o->context, s->rt, step, position_before(s, step), o->resume, s->saved);
   return ampc_fail(status, "%s", text); /* o->lost may have replaced the error text */
 }
 

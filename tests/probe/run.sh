@@ -43,17 +43,18 @@ job over f16 'wide = h * 60000.0
     return fc2(wide)'
 lost over
 says "an overflow: layer and line" 'step 36 the first value .* is net mul `wide`, over.amp:7$'
-says "an overflow: it is the model" 'leaves the range of f16 .* at any loss scale'
+says "an overflow: the range" 'most likely cause: range of the type'
+says "an overflow: finite in f32" 'leaves the range of f16 .65504.; in f32 the same step is finite'
 job nan f16 'return fc2(log(h - h - 1.0))'
 lost nan
 says "a NaN: layer and line" 'is net log, nan.amp:7$'
-says "a NaN: the model, not the scale" 'the model: the operation itself produces such numbers, at any loss scale'
+says "a NaN: the operation, not the scale" 'most likely cause: operation'
 job nan32 f32 'return fc2(log(h - h - 1.0))'
 lost nan32
 says "a NaN without a scaler" 'in step 1 the first value .* is net log, nan32.amp:7$'
 job scale 'f16 { scaler(static=16000000.0) }' 'return fc2(h)'
 lost scale
-says "a scale that is too high" 'the loss scale: the gradient leaves the range of its type at scale 1.6e\+07 but not at 1'
+says "a scale that is too high" 'the gradient leaves the range of its type at scale 1.6e\+07 but not at 1'
 
 # ---- the output of probes ----
 "$amp" probe --device cpu --steps 1 over.amp >out 2>err
