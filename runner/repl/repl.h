@@ -204,9 +204,6 @@ void tensor_print(const HostTensor *t); /* values, abbreviated, and type */
 /* Prints minimum, maximum, mean, deviation and the number of elements that are not finite. */
 void tensor_print_range(const HostTensor *t);
 
-/* ---- plot.c ---- */
-void plot_curve(const double *at, size_t n, const char *title);
-
 /* ---- value.c: expressions ---- */
 /* Prints the outputs of a block: one value, or the values of a tuple. */
 bool outputs_print(Repl *r, ampc_runtime *rt, uint32_t block, bool range);

@@ -1,7 +1,8 @@
 /* Draws a curve in the terminal with braille characters, which have 2 by 4 dots each. */
-#include "repl.h"
+#include "plot.h"
 #include "runtime/plan/terminal.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,7 +72,7 @@ static void put_cell(unsigned char dots)
   putchar((int)(0x80u | (code & 0x3fu)));
 }
 
-void plot_curve(const double *at, size_t n, const char *title)
+void plot_curve(const double *at, size_t n, const char *title, const char *axis)
 {
   double low, high;
   int columns = plot_columns() - LABEL - 2;
@@ -94,5 +95,5 @@ void plot_curve(const double *at, size_t n, const char *title)
     for (int x = 0; x < columns; x++) put_cell(cells[row * columns + x]);
     putchar('\n');
   }
-  printf("%*s step 1 to %zu, last %.5g\n", LABEL, "", n, at[n - 1]);
+  printf("%*s %s, last %.5g\n", LABEL, "", axis, at[n - 1]);
 }
