@@ -210,12 +210,21 @@ void find_lr_options(FindLr *f, ampc_train_options *o)
 
 /* ---- the answer ---- */
 
-/* Returns the proposal: a tenth of the rate at which the loss was lowest; 0: none. */
+/* Returns the rate at which the smoothed loss falls fastest, over a twelfth of the steps; 0: it does
+ * not fall. The loss also falls before its minimum if the rate is much too low, but slowly. Near the
+ * minimum the rate is already too high: only the lag of smoothing puts the minimum there. */
 static double propose(const FindLr *f)
 {
-  if (f->points.n < LEAST_STEPS) return 0;
-  const Point *best = &f->points.at[f->best];
-  return f->best && best->smooth < f->points.at[0].smooth ? best->rate / 10 : 0;
+  uint32_t window = f->steps >= 12 ? (uint32_t)f->steps / 12 : 1;
+  double most = 0, rate = 0;
+  for (uint32_t i = LEAST_STEPS; i < f->points.n && i <= f->best; i++) {
+    uint32_t from = i > window ? i - window : 0;
+    double fall = f->points.at[from].smooth - f->points.at[i].smooth;
+    if (fall <= most) continue;
+    most = fall;
+    rate = f->points.at[(from + i) / 2].rate;
+  }
+  return rate;
 }
 
 static const char *number(Arena *a, double v)
@@ -249,7 +258,7 @@ static void print_text(const FindLr *f, double rate)
                             f->points.at[f->points.n - 1].rate));
   if (f->diverged) printf("the loss diverged at %.2g\n", rate_at(f, f->points.n));
   if (rate <= 0) return;
-  printf("the loss was lowest at %.2g; a tenth of it is a good rate:\n", rate * 10);
+  puts("the loss fell fastest at this rate; use it with --set, or write it in the job:");
   for (uint32_t i = 0; i < f->rates.n; i++) {
     const Rate *r = &f->rates.at[i];
     if (r->number)
