@@ -210,13 +210,15 @@ void find_lr_options(FindLr *f, ampc_train_options *o)
 
 /* ---- the answer ---- */
 
-/* Returns the rate at which the smoothed loss falls fastest, over a twelfth of the steps; 0: it does
- * not fall. The loss also falls before its minimum if the rate is much too low, but slowly. Near the
+/* Returns the rate at which the smoothed loss falls fastest, over a twelfth of the steps; 0: it falls
+ * by less than a hundredth. The loss also falls before its minimum if the rate is much too low, but slowly. Near the
  * minimum the rate is already too high: only the lag of smoothing puts the minimum there. */
 static double propose(const FindLr *f)
 {
+  if (!f->points.n) return 0;
   uint32_t window = f->steps >= 12 ? (uint32_t)f->steps / 12 : 1;
-  double most = 0, rate = 0;
+  double most = 0, rate = 0, first = f->points.at[0].smooth;
+  if (first - f->points.at[f->best].smooth < fabs(first) / 100) return 0;
   for (uint32_t i = LEAST_STEPS; i < f->points.n && i <= f->best; i++) {
     uint32_t from = i > window ? i - window : 0;
     double fall = f->points.at[from].smooth - f->points.at[i].smooth;
@@ -252,10 +254,9 @@ static void print_text(const FindLr *f, double rate)
 {
   double *smooth = arena_array(f->arena, double, f->points.n + 1);
   for (uint32_t i = 0; i < f->points.n; i++) smooth[i] = f->points.at[i].smooth;
-  if (f->points.n)
-    plot_curve(smooth, f->points.n, arena_printf(f->arena, "smoothed loss by %s", f->rates.at[0].key),
-               arena_printf(f->arena, "%.2g to %.2g, a logarithmic scale", f->points.at[0].rate,
-                            f->points.at[f->points.n - 1].rate));
+  plot_curve(smooth, f->points.n, arena_printf(f->arena, "smoothed loss by %s", f->rates.at[0].key),
+             arena_printf(f->arena, "%.2g to %.2g, a logarithmic scale", f->points.at[0].rate,
+                          f->points.at[f->points.n - 1].rate));
   if (f->diverged) printf("the loss diverged at %.2g\n", rate_at(f, f->points.n));
   if (rate <= 0) return;
   puts("the loss fell fastest at this rate; use it with --set, or write it in the job:");
@@ -272,7 +273,7 @@ ampc_status find_lr_tell(const FindLr *f, ampc_status status, bool silent)
 {
   if (!f->ended) return status;
   double rate = propose(f);
-  if (!silent) (f->json ? print_json : print_text)(f, rate);
+  if (!silent && f->points.n) (f->json ? print_json : print_text)(f, rate);
   if (rate > 0) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED,
                    "--find-lr: no rate from %.2g to %.2g made the loss fall within %u steps; try "

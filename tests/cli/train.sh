@@ -26,8 +26,8 @@ PY
 train --json --steps 25 $job >out 2>err || failed "--json: exit status"
 [ -s err ] && failed "--json -q wrote to stderr"
 holds "one line for each step" '[l["step"] for l in steps] == list(range(1, 26))'
-holds "the fields of a step" 'set(steps[0]) == set("event block step of epoch metrics lr scale skipped samples seconds".split())'
-holds "metrics, rates" 'all(isinstance(l["metrics"]["loss"], float) for l in steps) and "opt" in steps[0]["lr"]'
+holds "the fields of a step" 'set(steps[0]) == set("event block step of epoch samples metrics seconds samples_per_second scale skipped lr.opt data_wait grad_norm weight_norm update_norm".split())'
+holds "metrics, rates" 'all(isinstance(l["metrics"]["loss"], float) for l in steps) and "lr.opt" in steps[0]'
 holds "evaluations" '[l["step"] for l in lines if l["event"] == "eval"] == [20, 25]'
 holds "the end" 'lines[-1] == {"event": "end", "reason": "done", "status": 0, "step": 25, "saved": None}'
 mv out every
