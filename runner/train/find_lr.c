@@ -125,7 +125,8 @@ ampc_status find_lr_open(Arena *arena, LrRange range, Options *options, FindLr *
   first.dump_after = "lower";
   Compile *c = compile_create(&first);
   ampc_status status = AMPC_OK;
-  if (!compile_job(c)) status = ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1, "%s", "");
+  if (!compile_job(c))
+    status = ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1, "%s", "");
   for (uint32_t i = 1; !status && i < c->graph->nodes.n; i++)
     if (c->graph->nodes.at[i].op == OP_minimize) add_rates(f, c->graph, &c->graph->nodes.at[i]);
   compile_destroy(c);
@@ -210,9 +211,10 @@ void find_lr_options(FindLr *f, ampc_train_options *o)
 
 /* ---- the answer ---- */
 
-/* Returns the rate at which the smoothed loss falls fastest, over a twelfth of the steps; 0: it falls
- * by less than a hundredth. The loss also falls before its minimum if the rate is much too low, but slowly. Near the
- * minimum the rate is already too high: only the lag of smoothing puts the minimum there. */
+/* Returns the rate at which the smoothed loss falls fastest, over a twelfth of the steps; 0: it
+ * falls by less than a hundredth. The loss also falls before its minimum if the rate is much too
+ * low, but slowly. Near the minimum the rate is already too high: only the lag of smoothing puts
+ * the minimum there. */
 static double propose(const FindLr *f)
 {
   if (!f->points.n) return 0;
