@@ -69,7 +69,7 @@ ROOMS = {
     "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
     "runner/import": "compiler compiler/cli runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
-    "runner/train": "compiler compiler/cli runner jit job probe runtime",
+    "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "bench": "compiler runner/jit runtime/cpu",
