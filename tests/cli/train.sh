@@ -46,7 +46,7 @@ PY
 # ---- --log-dir ---------------------------------------------------------------------------------------
 train --steps 30 --log 5 --log-dir logs/one --save full $job >out 2>err || failed "--log-dir: exit status"
 csv=logs/one/metrics.csv
-holds "the table's columns" 'rows[0] == "step,epoch,block,seconds,samples_per_second,scale,skipped,lr.opt,train.loss,eval.acc".split(",")' $csv
+holds "the table's columns" 'rows[0] == "step,epoch,block,seconds,samples_per_second,scale,skipped,lr.opt,data_wait,grad_norm,weight_norm,update_norm,train.loss,eval.acc".split(",")' $csv
 holds "the table's rows" '[(r[0], r[2]) for r in rows[1:]] == [("5", "train"), ("10", "train"), ("15", "train"), ("20", "train"), ("20", "eval"), ("25", "train"), ("30", "train"), ("30", "eval")]' $csv
 holds "as many columns in each row" 'len(set(map(len, rows))) == 1' $csv
 "$reader" logs/one >events || failed "the events: checksums"
@@ -56,7 +56,8 @@ import csv, json, math, sys
 events = json.load(open(sys.argv[1]))
 rows = list(csv.DictReader(open(sys.argv[2])))
 names = {"train/loss": "train.loss", "eval/acc": "eval.acc", "lr/opt": "lr.opt", "scaler/scale": "scale",
-         "scaler/skipped": "skipped", "speed/samples_per_second": "samples_per_second"}
+         "scaler/skipped": "skipped", "speed/seconds": "seconds", "speed/samples_per_second": "samples_per_second",
+         "speed/data_wait": "data_wait", **{"norms/" + n: n for n in ("grad_norm", "weight_norm", "update_norm")}}
 assert set(events) == set(names), sorted(events)
 for tag, column in names.items():
     want = [(int(r["step"]), float(r[column])) for r in rows if r[column]]
@@ -75,7 +76,7 @@ train --steps 24 --save-every 10 --save part --log 5 --log-dir logs/two $job >ou
 train --steps 20 --save part $job >out 2>err
 train --resume part --steps 30 --save part --log 5 --log-dir logs/two $job >out 2>err || failed "resumed log"
 same "a resumed log: the state" part full
-columns() { cut -d, -f1-3,6-10 "$1"; }
+columns() { cut -d, -f1-3,6-8,10-14 "$1"; }
 same "a resumed log: the table" <(columns logs/two/metrics.csv) <(columns $csv)
 "$reader" logs/two >events && check_events events logs/two/metrics.csv &&
   echo "ok: a resumed log: events" || failed "a resumed log: events"
