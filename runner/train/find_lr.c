@@ -200,7 +200,7 @@ static ampc_status after_step(void *context, ampc_runtime *rt, uint32_t block, i
 void find_lr_options(FindLr *f, ampc_train_options *o)
 {
   f->json = o->json;
-  f->steps = o->steps ? o->steps : STEPS;
+  f->steps = o->steps || o->steps_given ? o->steps : STEPS;
   o->steps = f->steps;
   o->quiet = o->train_only = o->fresh = true;
   o->json = false;
@@ -273,7 +273,7 @@ static void print_text(const FindLr *f, double rate)
 
 ampc_status find_lr_tell(const FindLr *f, ampc_status status, bool silent)
 {
-  if (!f->ended) return status;
+  if (!f->ended && status) return status;
   double rate = propose(f);
   if (!silent && f->points.n) (f->json ? print_json : print_text)(f, rate);
   if (rate > 0) return AMPC_OK;

@@ -70,6 +70,7 @@ for range in 1 0,1 2,1 1,x; do
 done
 refuses "rates that change nothing" 5 'made the loss fall within 20 steps' \
   find_lr_of --find-lr=1e-30,1e-29 --steps 20 --set train.batch=512 --set train.shuffle=false sgd.amp
+refuses "no step" 5 'made the loss fall within 0 steps' find_lr_of --find-lr --steps 0 sgd.amp
 sed 's/net(x)/nett(x)/' sgd.amp >wrong.amp
 refuses "a wrong job" 1 'nett' find_lr_of --find-lr wrong.amp
 finish
