@@ -14,7 +14,7 @@
 #include "compiler/graph/optimizers.h"
 #include "runner/job/plot.h"
 
-enum { STEPS = 100, LEAST_STEPS = 10 };
+enum { STEPS = 100 };
 
 typedef struct Rate { /* the learning rate of an optimizer, or of a group of its parameters */
   const char *key;    /* "opt.lr" */
@@ -33,6 +33,7 @@ struct FindLr {
   VEC(Point) points;
   uint32_t best;  /* the point with the lowest smooth loss */
   double average; /* of the losses so far: smooth, but biased towards 0 */
+  double last;    /* rate of the last step, which may have no point: its loss was not finite */
   int64_t steps;
   bool json, ended, diverged; /* ended: the test, not a failure, has ended the run */
 };
@@ -49,7 +50,8 @@ int find_lr_read(const OptionGiven *given)
   bool good = end > given->value && *end == ',';
   if (good) out->high = strtod(end + 1, &end);
   good = good && !*end && out->low >= 1e-30 && out->low < out->high && out->high <= 1e30;
-  return good ? OPTIONS_GO_ON : option_wrong(given, "expected LOW,HIGH: two rates above 0");
+  return good ? OPTIONS_GO_ON
+              : option_wrong(given, "expected LOW,HIGH: two rates above 0, the lower first");
 }
 
 /* Finds the number that determines a rate: a setting, or of a schedule its highest value. */
@@ -68,7 +70,19 @@ static void find_number(const Graph *g, Value v, Rate *out)
       if (strcmp(op_of(n)->signature.input[i].name, names[k]) == 0) find_number(g, n->in[i], out);
 }
 
-/* Adds the rates of a `minimize`: those of its optimizer and of groups of parameters. */
+static bool is_known(const FindLr *f, const Rate *rate)
+{
+  bool known = false;
+  for (uint32_t i = 0; i < f->rates.n; i++) {
+    const Rate *r = &f->rates.at[i];
+    known = known || strcmp(r->key, rate->key) == 0 ||
+            (r->number && rate->number && strcmp(r->number, rate->number) == 0);
+  }
+  return known;
+}
+
+/* Adds the rates of a `minimize`: those of its optimizer and of groups of parameters. A group
+ * without a rate of its own follows the optimizer's number. */
 static void add_rates(FindLr *f, const Graph *g, const Node *minimize)
 {
   int64_t optimizer = attr_int(minimize, "optimizer");
@@ -77,14 +91,24 @@ static void add_rates(FindLr *f, const Graph *g, const Node *minimize)
     if (o->groups.at[i].shared || !optimizer_has_group(g, optimizer, i)) continue;
     const char *group = i ? arena_printf(f->arena, ".group%u", i) : "";
     Rate rate = {.key = arena_printf(f->arena, "%s%s.lr", o->name, group)};
-    bool known = false;
-    for (uint32_t k = 0; k < f->rates.n; k++)
-      known = known || strcmp(f->rates.at[k].key, rate.key) == 0;
-    if (known) continue;
     find_number(g, minimize->in[1 + i * optimizer_of(o)->n_settings], &rate);
+    if (is_known(f, &rate)) continue;
     if (rate.number) rate.number = arena_strdup(f->arena, rate.number);
     vec_push(f->arena, &f->rates, rate);
   }
+}
+
+/* The test is one curve. The losses of several blocks, which train in turn, are none. */
+static ampc_status check_blocks(const Graph *g)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < g->blocks.n; i++)
+    n += g->blocks.at[i].kind == AMPC_TRAIN && g->blocks.at[i].variant_of < 0;
+  if (n < 2) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE,
+                   "--find-lr tests one train block, but the job has %u; for the test, make the "
+                   "others comments",
+                   n);
 }
 
 /* Makes the bases ratios to the first one. */
@@ -129,6 +153,7 @@ ampc_status find_lr_open(Arena *arena, LrRange range, Options *options, FindLr *
     status = ampc_fail(c->cannot_read ? AMPC_BAD_FILE : (ampc_status)1, "%s", "");
   for (uint32_t i = 1; !status && i < c->graph->nodes.n; i++)
     if (c->graph->nodes.at[i].op == OP_minimize) add_rates(f, c->graph, &c->graph->nodes.at[i]);
+  if (!status) status = check_blocks(c->graph);
   compile_destroy(c);
   if (!status) status = set_ratios(f);
   if (!status) set_rates(f, options);
@@ -158,13 +183,19 @@ static ampc_status read_loss(ampc_runtime *rt, uint32_t block, double *out)
   return status ? status : ampc_clear_metrics(rt, block);
 }
 
+/* Smoothed losses are noise at first. */
+static uint32_t first_smooth(const FindLr *f)
+{
+  return (uint32_t)(f->steps / 10);
+}
+
 /* Whether the loss has diverged: it is above four times its minimum, and above its first value. A
  * loss that can be negative has risen by three times what it had fallen. */
 static bool has_diverged(const FindLr *f, const Point *now)
 {
   double first = f->points.at[0].smooth, best = f->points.at[f->best].smooth;
   double limit = best > 0 ? fmax(first, 4 * best) : first + 3 * (first - best);
-  return f->points.n > LEAST_STEPS && now->smooth > limit;
+  return f->points.n > first_smooth(f) && now->smooth > limit;
 }
 
 static void add_point(FindLr *f, double rate, double loss)
@@ -189,7 +220,8 @@ static ampc_status after_step(void *context, ampc_runtime *rt, uint32_t block, i
   if (!status) status = read_loss(rt, block, &loss);
   if (status) return status;
   f->diverged = state.bad_loss != 0 || isinf(loss);
-  if (!f->diverged && !isnan(loss)) add_point(f, rate_at(f, step - 1), loss);
+  f->last = rate_at(f, step - 1);
+  if (!f->diverged && !isnan(loss)) add_point(f, f->last, loss);
   f->ended = f->diverged || step >= f->steps;
   if (f->ended) return ampc_fail(AMPC_INTERRUPTED, "the test has ended");
   for (uint32_t i = 0; i < f->rates.n && !status; i++)
@@ -221,7 +253,7 @@ static double propose(const FindLr *f)
   uint32_t window = f->steps >= 12 ? (uint32_t)f->steps / 12 : 1;
   double most = 0, rate = 0, first = f->points.at[0].smooth;
   if (first - f->points.at[f->best].smooth < fabs(first) / 100) return 0;
-  for (uint32_t i = LEAST_STEPS; i < f->points.n && i <= f->best; i++) {
+  for (uint32_t i = first_smooth(f); i < f->points.n && i <= f->best; i++) {
     uint32_t from = i > window ? i - window : 0;
     double fall = f->points.at[from].smooth - f->points.at[i].smooth;
     if (fall <= most) continue;
@@ -252,14 +284,25 @@ static void print_json(const FindLr *f, double rate)
   puts("}}");
 }
 
+/* Draws the losses. Of a curve that falls, the end is left out where it has risen by more than
+ * twice its fall: otherwise the fall would be invisible. */
+static void draw(const FindLr *f, bool falls)
+{
+  const Point *at = f->points.at;
+  uint32_t n = f->points.n;
+  double top = 2 * at[0].smooth - at[f->best].smooth;
+  while (falls && at[n - 1].smooth > top) n--;
+  double *smooth = arena_array(f->arena, double, n);
+  for (uint32_t i = 0; i < n; i++) smooth[i] = at[i].smooth;
+  plot_curve(
+      smooth, n, arena_printf(f->arena, "smoothed loss by %s", f->rates.at[0].key),
+      arena_printf(f->arena, "%.2g to %.2g, a logarithmic scale", at[0].rate, at[n - 1].rate));
+}
+
 static void print_text(const FindLr *f, double rate)
 {
-  double *smooth = arena_array(f->arena, double, f->points.n + 1);
-  for (uint32_t i = 0; i < f->points.n; i++) smooth[i] = f->points.at[i].smooth;
-  plot_curve(smooth, f->points.n, arena_printf(f->arena, "smoothed loss by %s", f->rates.at[0].key),
-             arena_printf(f->arena, "%.2g to %.2g, a logarithmic scale", f->points.at[0].rate,
-                          f->points.at[f->points.n - 1].rate));
-  if (f->diverged) printf("the loss diverged at %.2g\n", rate_at(f, f->points.n));
+  draw(f, rate > 0);
+  if (f->diverged) printf("the loss diverged at %.2g\n", f->last);
   if (rate <= 0) return;
   puts("the loss fell fastest at this rate; use it with --set, or write it in the job:");
   for (uint32_t i = 0; i < f->rates.n; i++) {
@@ -280,5 +323,5 @@ ampc_status find_lr_tell(const FindLr *f, ampc_status status, bool silent)
   return ampc_fail(AMPC_RUN_FAILED,
                    "--find-lr: no rate from %.2g to %.2g made the loss fall within %u steps; try "
                    "other rates (--find-lr=LOW,HIGH) or more steps (--steps N)",
-                   f->range.low, f->range.high, f->points.n);
+                   f->range.low, f->steps ? f->last : f->range.high, f->points.n);
 }

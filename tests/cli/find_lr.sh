@@ -54,6 +54,12 @@ python3 -c "import sys; g, l, h = map(float, sys.argv[1:]); assert g < l / 2 and
 job f16.amp 'SGD(net, lr=0.02, accumulate=2)' 'precision f16 { scaler(init=2.0 ** 24, max=2.0 ** 24) }'
 find_lr --find-lr=1e-3,0.2 --steps 40 --json f16.amp || failed "f16: $(cat err)"
 holds "bounds; steps that overflow are no end" 'near(rates[0], 1e-3) and len(rates) == 40 and near(rates[-1], 0.2) and not lines[-1]["diverged"]'
+job group.amp 'AdamW(net, lr=0.01) { group("**.bias", weight_decay=0.0) }'
+find_lr --find-lr --json group.amp || failed "group: $(cat err)"
+holds "a group that has the optimizer's rate" 'open("out").read().count("opt.lr") == 1 and list(found) == ["opt.lr"]'
+last=$(python3 -c 'import json; print("%.2g" % [json.loads(l)["lr"] for l in open("out")][-2])')
+find_lr --find-lr group.amp || failed "divergence: $(cat err)"
+grep -qx "the loss diverged at $last" out && echo "ok: it diverged at the last rate" || failed "diverged at $last: $(cat out)"
 job two.amp 'Adam(net.fc1)\noptimizer other = Adam(net.fc2, lr=2e-3)'
 sed -i 's/with opt }/with opt, other }/' two.amp
 find_lr --find-lr --json two.amp || failed "two: $(cat err)"
@@ -66,11 +72,13 @@ refuses "an expression" 2 'opt.lr is an expression; for the test, give a number:
 find_lr --find-lr --set opt.lr=1e-3 expression.amp || failed "the cure: $(cat err)"
 refuses "a checkpoint" 2 'find-lr cannot be combined with --save' find_lr_of --find-lr --save x sgd.amp
 for range in 1 0,1 2,1 1,x; do
-  refuses "the range $range" 2 'expected LOW,HIGH: two rates above 0' find_lr_of --find-lr=$range sgd.amp
+  refuses "the range $range" 2 'expected LOW,HIGH: two rates above 0, the lower first' find_lr_of --find-lr=$range sgd.amp
 done
 refuses "rates that change nothing" 5 'made the loss fall within 20 steps' \
   find_lr_of --find-lr=1e-30,1e-29 --steps 20 --set train.batch=512 --set train.shuffle=false sgd.amp
 refuses "no step" 5 'made the loss fall within 0 steps' find_lr_of --find-lr --steps 0 sgd.amp
 sed 's/net(x)/nett(x)/' sgd.amp >wrong.amp
+(cat group.amp && sed -n '/^train/s/, save=.*{/ {/p' group.amp) >blocks.amp
+refuses "two train blocks" 2 'tests one train block, but the job has 2' find_lr_of --find-lr blocks.amp
 refuses "a wrong job" 1 'nett' find_lr_of --find-lr wrong.amp
 finish
