@@ -7,6 +7,7 @@
  * for LAMB's kernels. */
 __global__ void $name($arguments)
 {
+@sums@clamp1@!sliced  $lines parameters
   $lines constants
   $lines factor
   $lines limits
@@ -64,12 +65,15 @@ __global__ void $name($arguments)
 @ema  VECTOR_LOAD(4, real, average, ema + i);
 @copy16  VECTOR_ROOM(4, f16, copy16_to, copy16 + i);
 @copybf  VECTOR_ROOM(4, bf16, copybf_to, copybf + i);
+@sums@clamp1@!sliced  TABLE_ROW(parameters, $params, 1, at, i);
   VECTOR_EACH(4, j) {
 @sums    const real before = w_at[j];
     $lines element
 @clamp1    w = ampc_max(low, ampc_min(w, high));
+@sums@clamp1@!sliced    if (i + j < parameters[at + 2]) { // not padding, which is 0 unless a clamp moves it
 @sums    ROW_PUT(weight_part) += w * w;
 @sums    ROW_PUT(change_part) += (w - before) * (w - before);
+@sums@clamp1@!sliced    }
     w_at[j] = w;
 @ema    average[j] = optimizer->taken == 1 ? w : average[j] + follow * (w - average[j]);
 @copy16    copy16_to[j] = to_f16(w);
@@ -127,7 +131,7 @@ __global__ void $name($arguments)
   $parameters
   };
 // --- part
-  TABLE_ROW(parameters, $params, at, part);
+  TABLE_ROW(parameters, $params, 0, at, part);
   const $index begin = parameters[at + 1] + (part - parameters[at]) * $part;
   const $index rest = parameters[at + 2] - begin;
   const $index n = rest < $part ? rest : $part;
