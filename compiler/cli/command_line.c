@@ -281,6 +281,8 @@ static int choose_target(CommandLine *out)
   if (!text && (out->blame || out->build_line))
     return usage_error(ampc_table.program, "%s needs CUDA or C output",
                        out->blame ? "--blame" : "--build-line");
+  if (out->kind == OUTPUT_header && out->options.norms)
+    return usage_error(ampc_table.program, "--norms cannot be combined with --emit=header");
   return 0;
 }
 
