@@ -155,7 +155,10 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     if (strncmp(text, names, strlen(names)) != 0)
-      status = ampc_fail(AMPC_BAD_FILE, "%s belongs to another job: its columns differ", t->path);
+      status = ampc_fail(AMPC_BAD_FILE,
+                         "%s has other columns than this run: it is of another job, or another "
+                         "version or program wrote it; continue in a new folder (--log-dir)",
+                         t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
     text[*out_kept] = 0; /* begin_table() cuts off the rest */
