@@ -450,7 +450,8 @@ bool shape_ranges(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){parts, RANGE_FIELDS});
 }
 
-/* The result has two numbers for each part of a range that one member walks, or each of several. */
+/* The result has two numbers for each part of a range. `sliced`: each member walks a slice of the
+ * range, which has fewer parts. */
 static bool set_parts(Compile *c, Node *n, bool sliced)
 {
   int64_t parts = GRAD_NORM_PARTIALS / (sliced ? c->graph->members : 1);

@@ -37,8 +37,8 @@ static const char *key_of(const ampc_metric_desc *m)
   return m->name + strlen("update.");
 }
 
-/* Returns the sums of the block's next group, from metric *i on, that had updates. `key`: only of
- * the group with this key; NULL: of any. NULL: there is none. */
+/* Finds the block's next group that had updates, from metric *i on; if `key` is not NULL, the group
+ * with this key. Returns its sums, or NULL if there is no such group. */
 static const ampc_metric *find_updates(const Session *s, uint32_t block, const char *key,
                                        uint32_t *i)
 {

@@ -94,7 +94,7 @@ for cut in 0 3; do
   cp whole logs/quoted/metrics.csv
 done
 sed 's/metric acc/metric right/' $job >data/other.amp
-refuses "a table of another job" 3 'continue in a new folder (--log-dir)' train --resume part --steps 40 --log-dir logs/two data/other.amp
+refuses "a table of another job" 3 'continue in a new folder \(--log-dir\)' train --resume part --steps 40 --log-dir logs/two data/other.amp
 mkdir -p locked && touch locked/metrics.csv
 refuses "the log of an evaluation" 2 'amp eval: error: no option --log-dir' \
   "$amp" eval --device cpu --resume part --log-dir logs/two $job

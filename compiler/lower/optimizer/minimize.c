@@ -86,8 +86,8 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
                    "after that `minimize`, compute the values that depend on the model again");
 }
 
-/* Returns the first of the metrics for the norms of the optimizer's groups, those of an earlier
- * `minimize` if there is one. The dot keeps them apart from the names of the job. */
+/* Returns the index of the first metric for norms of the optimizer's groups. An earlier `minimize`
+ * of the block may have added them. Names with a dot are never names of the job. */
 static int64_t norm_metrics(Lower *l, const Opt *o)
 {
   int64_t first = -1;
