@@ -8,7 +8,7 @@
 
 bool metric_is_number(const ampc_metric_desc *m)
 {
-  return m->kind != AMPC_METRIC_CONFUSION;
+  return m->kind != AMPC_METRIC_CONFUSION && m->kind != AMPC_METRIC_UPDATES;
 }
 
 uint32_t metric_classes(const ampc_metric_desc *m)

@@ -7,7 +7,7 @@
  * statistic. NaN if no sample was counted, if the metric is a matrix, or if a label is not a
  * class. */
 double metric_value(const ampc_metric_desc *m, const ampc_metric *slots);
-/* Whether the metric is one number. */
+/* Whether the metric is one number: neither a matrix nor the norms of updates. */
 bool metric_is_number(const ampc_metric_desc *m);
 /* Returns the number of classes: rows, and columns, of a confusion matrix. */
 uint32_t metric_classes(const ampc_metric_desc *m);

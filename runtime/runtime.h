@@ -48,6 +48,7 @@ struct ampc_runtime {
                             between two exchanges */
   int half;              /* half of INPUT */
   int64_t input_step;    /* bytes from one half to the next */
+  double waited;         /* seconds that train blocks have waited for data */
   uint32_t *variants;    /* for each member: the variant of its next step */
   bool collects;         /* all ranks read together, for a checkpoint */
   uint32_t *next;        /* for each member: the next command of its step, in its list */

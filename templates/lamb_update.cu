@@ -18,10 +18,11 @@ __global__ void $name($arguments)
       $lines part
 @always_adapt      const real step = lr * ratio_at[at / 3];
 @!always_adapt      const real step = adapts ? lr * ratio_at[at / 3] : lr;
-      ROW_EACH(4, 256, $index, c, (n + 3) / 4 * 4, {
-        const $index i = begin + c;
-        $lines vectors
-      });
+@sums      $lines summed
+@!sums      ROW_EACH(4, 256, $index, c, (n + 3) / 4 * 4, {
+@!sums        const $index i = begin + c;
+@!sums        $lines vectors
+@!sums      });
     }
   $lines clear
 }

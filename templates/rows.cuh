@@ -2,13 +2,13 @@
  * combine the results of the threads before one of a row. */
 
 // --- TABLE_ROW
-/* Searches a table of `rows` rows of 3 numbers, sorted by the first number. `at` becomes the index
- * of the last row whose first number is at most x; it counts numbers, not rows. */
-#define TABLE_ROW(table, rows, at, x)                                                              \
+/* Searches a table of `rows` rows of 3 numbers, sorted by the numbers of `column`. `at` becomes the
+ * index of the last row that has at most x there; it counts numbers, not rows. */
+#define TABLE_ROW(table, rows, column, at, x)                                                      \
   int at = 0;                                                                                      \
   for (int at##_end = (rows); at##_end - at > 1;) {                                                \
     const int at##_mid = (at + at##_end) / 2;                                                      \
-    if ((table)[3 * at##_mid] <= (x))                                                              \
+    if ((table)[3 * at##_mid + (column)] <= (x))                                                   \
       at = at##_mid;                                                                               \
     else                                                                                           \
       at##_end = at##_mid;                                                                         \

@@ -2,17 +2,25 @@
  * has the formula of an update as two sections: `constants`, and `formula`, which computes the new
  * weight w from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are
  * the moments 1 to 3; bf16 weights and moments are f32 there. Gradients are cleared whether the update is applied or not. While
- * `optimizer->waits` is set, gradients only accumulate. Sections that the frame does not use are
+ * `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group also gives the sum
+ * of the squares of its new weights and of their changes. Sections that the frame does not use are
  * for LAMB's kernels. */
 __global__ void $name($arguments)
 {
+@sums@clamp1@!sliced  $lines parameters
   $lines constants
   $lines factor
   $lines limits
   if (taken) {
-    GRID_VECTORS(4, $index, i, $count) {
-      $lines vectors
-    }
+@!sums    GRID_VECTORS(4, $index, i, $count) {
+@!sums      $lines vectors
+@!sums    }
+@sums    ROW_LOOP(256, int, part, $partials) {
+@sums      const $index begin = part * ($index)$part;
+@sums      const $index rest = $count - begin;
+@sums      const $index n = rest < 0 ? 0 : rest < $part ? rest : $part;
+@sums      $lines summed
+@sums    }
   $lines clear
 }
 // --- element
@@ -37,6 +45,18 @@ __global__ void $name($arguments)
 @ema  const real follow = R(1.0) - $ema;
   $lines taken
 @first_group  ONE_THREAD optimizer->lr = (float)lr;
+// --- summed
+  ROW_PART(real, weight_part, R(0.0));
+  ROW_PART(real, change_part, R(0.0));
+  ROW_REDUCE(4, 256, $index, c, (n + 3) / 4 * 4, {
+    const $index i = begin + c;
+    $lines vectors
+  });
+  const real weight = row_sum(weight_part, 256), change = row_sum(change_part, 256);
+  ROW_ONCE {
+    $out[2 * part] = weight;
+    $out[2 * part + 1] = change;
+  }
 // --- vectors
   $lines draws
   $lines weights
@@ -45,9 +65,15 @@ __global__ void $name($arguments)
 @ema  VECTOR_LOAD(4, real, average, ema + i);
 @copy16  VECTOR_ROOM(4, f16, copy16_to, copy16 + i);
 @copybf  VECTOR_ROOM(4, bf16, copybf_to, copybf + i);
+@sums@clamp1@!sliced  TABLE_ROW(parameters, $params, 1, at, i);
   VECTOR_EACH(4, j) {
+@sums    const real before = w_at[j];
     $lines element
 @clamp1    w = ampc_max(low, ampc_min(w, high));
+@sums@clamp1@!sliced    if (i + j < parameters[at + 2]) { // not padding, which is 0 unless a clamp moves it
+@sums    ROW_PUT(weight_part) += w * w;
+@sums    ROW_PUT(change_part) += (w - before) * (w - before);
+@sums@clamp1@!sliced    }
     w_at[j] = w;
 @ema    average[j] = optimizer->taken == 1 ? w : average[j] + follow * (w - average[j]);
 @copy16    copy16_to[j] = to_f16(w);
@@ -105,7 +131,7 @@ __global__ void $name($arguments)
   $parameters
   };
 // --- part
-  TABLE_ROW(parameters, $params, at, part);
+  TABLE_ROW(parameters, $params, 0, at, part);
   const $index begin = parameters[at + 1] + (part - parameters[at]) * $part;
   const $index rest = parameters[at + 2] - begin;
   const $index n = rest < $part ? rest : $part;

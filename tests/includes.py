@@ -71,7 +71,7 @@ ROOMS = {
     "runner/import": "compiler compiler/cli runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
-    "runner/train": "compiler compiler/cli runner jit job probe runtime",
+    "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",

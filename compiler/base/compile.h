@@ -51,6 +51,7 @@ typedef struct Options {
   bool strict_rounding; /* round 16-bit weight gradients before they are summed, as PyTorch does */
   /* In every n-th step, measure how large all values are (pass probe); 0: never. */
   uint32_t probe_every;
+  bool norms;           /* steps also sum norms of gradients, weights and updates, for logs */
   bool poison;          /* overwrite values with NaN after their last use */
   uint32_t ranks;       /* processes that train together; 0 counts as 1 */
   int64_t memory_limit; /* bytes that the job may use; 0: no limit */

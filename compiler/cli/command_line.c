@@ -124,6 +124,8 @@ static const OptionRow output_options[] = {
      .read = read_target, .words = archs},
     {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,
      FIELD(library)},
+    {"norms", 0, NULL, "steps also sum the norms of gradients, weights and updates, for --log-dir",
+     .kind = OPTION_flag, FIELD(options.norms), .without = "library"},
     {"build-line", 0, NULL, "print the command that builds the output, and exit",
      .kind = OPTION_flag, FIELD(build_line)},
     {"force", 0, NULL, "overwrite a file that was edited, or that ampc did not write",
@@ -279,6 +281,8 @@ static int choose_target(CommandLine *out)
   if (!text && (out->blame || out->build_line))
     return usage_error(ampc_table.program, "%s needs CUDA or C output",
                        out->blame ? "--blame" : "--build-line");
+  if (out->kind == OUTPUT_header && out->options.norms)
+    return usage_error(ampc_table.program, "--norms cannot be combined with --emit=header");
   return 0;
 }
 

@@ -88,7 +88,7 @@ Geometry part_geometry(Compile *c, const Group *p)
   if (op_has(n, T_tiles)) return tiles_geometry(c, p);
   if (op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
   if (cpu) return work_geometry(c, p);
-  if (op_has(n, T_partials)) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
+  if (op_has(n, T_partials) && n->rank) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
   if (op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
   if (op_of(n)->tmpl != TMPL_row) return work_geometry(c, p);
   RowShape r = row_shape(c->graph, p->anchor);

@@ -264,6 +264,14 @@ int64_t optimizer_slices(const Graph *g, const Optimizer *o)
   return g->members > 1 && optimizer_of(o)->measure == OP_COUNT ? g->members : 1;
 }
 
+bool optimizer_has_group(const Graph *g, int64_t optimizer, uint32_t group)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < g->params.n; i++)
+    any = any || (g->params.at[i].optimizer == optimizer && g->params.at[i].group == group);
+  return any;
+}
+
 uint32_t optimizer_moments(const Optimizer *o)
 {
   uint32_t kept = 0;

@@ -54,6 +54,7 @@ bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t
 /* Returns the number of slices of each group of o, which members update: one for each member. If an
  * update needs norms of whole parameters, there is one slice, which every member updates. */
 int64_t optimizer_slices(const Graph *g, const Optimizer *o);
+bool optimizer_has_group(const Graph *g, int64_t optimizer, uint32_t group); /* not an empty one */
 /* Returns the moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
 /* True if word[0, n) is a flag that the group sets, or in the optimizer's column `variant`. */

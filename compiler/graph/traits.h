@@ -79,7 +79,8 @@ typedef enum OpTrait {
   T_state_inputs = 1 << 18, /* its inputs (settings, values) are f32 in every region */
   /* geometry */
   T_one_block = 1 << 19, /* its kernel has one block, which combines the results of many */
-  T_partials = 1 << 20,  /* each block stores a result; dim[0] is the number of blocks */
+  T_partials = 1 << 20,  /* each block stores a result; dim[0] is the number of blocks. A scalar: it
+                            stores none */
   T_ends_body = 1 << 25, /* an effect that advances the loss scale and the counters */
   T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
   T_windows = 1 << 26,          /* its template reads windows of images, as vectors of channels */

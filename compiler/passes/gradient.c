@@ -4,6 +4,7 @@
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "backward.h"
+#include "norms.h"
 
 typedef struct Gradient {
   Compile *c;
@@ -327,14 +328,6 @@ static bool append_backward(Gradient *p, Minimize *m)
 
 /* ---- the update ---- */
 
-static bool has_parameters(const Graph *g, int64_t optimizer, uint32_t group)
-{
-  bool any = false;
-  for (uint32_t i = 0; i < g->params.n; i++)
-    any = any || (g->params.at[i].optimizer == optimizer && g->params.at[i].group == group);
-  return any;
-}
-
 /* Sets the inputs of an op that updates a group: the settings with the names of the inputs. */
 static void named_settings(const OptimizerInfo *row, OpKind op, const Value *settings, Value *in)
 {
@@ -347,8 +340,9 @@ static void named_settings(const OptimizerInfo *row, OpKind op, const Value *set
  * one measures parts of the parameters and one combines the parts. Pass fuse makes the last blocks
  * of the first kernel do the work of the second. */
 static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row,
-                          const Value *settings, const NamedAttr *own)
+                          const Value *settings, int64_t optimizer, uint32_t group)
 {
+  const NamedAttr *own = ATTRS({"optimizer", {.i = optimizer}}, {"group", {.i = group}});
   Value in[MAX_SIGNATURE] = {{0}}, measured[MAX_SIGNATURE] = {{0}};
   uint32_t n = op_row(row->update)->signature.n_inputs;
   named_settings(row, row->update, settings, in);
@@ -358,7 +352,8 @@ static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row
         ir_append(c, at, row->measure, measured, op_row(row->measure)->signature.n_inputs, own);
     in[n - 1] = ir_append(c, at, OP_trust_ratio, &sums, 1, own);
   }
-  return ir_append(c, at, row->update, in, n, own);
+  return ir_append(c, at, row->update, in, n,
+                   ATTRS(own[0], own[1], {"sums", {.i = c->options.norms}}));
 }
 
 /* An assignment to the path of a Buffer after a step is part of that step. It stays at its place,
@@ -384,27 +379,29 @@ static bool append_assignment(Gradient *p, const Node *n)
 }
 
 /* Appends one update for each group that has parameters, after the decision of the optimizer. Then
- * members exchange all weights in one row. check_fresh() needs the id of the last node. */
-static void append_updates(Gradient *p, const Node *minimize)
+ * members exchange all weights in one row. check_fresh() needs the id of the last node. Returns the
+ * updates by group. */
+static Value *append_updates(Gradient *p, const Node *minimize)
 {
   Compile *c = p->c;
   Cursor at = ir_cursor_at(minimize, WHY_state);
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   const OptimizerInfo *row = optimizer_of(o);
+  Value *updates = arena_array(c->arena, Value, o->groups.n);
   for (uint32_t i = 0; i < o->groups.n; i++) {
-    if (!has_parameters(c->graph, index, i)) continue;
+    if (!optimizer_has_group(c->graph, index, i)) continue;
     const Value *settings = minimize->in + 1 + o->groups.at[i].settings * row->n_settings;
-    Value update = append_group(c, &at, row, settings,
-                                ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}));
-    *updated_at(p, minimize->block, index) = update.id;
+    updates[i] = append_group(c, &at, row, settings, index, i);
+    *updated_at(p, minimize->block, index) = updates[i].id;
   }
   for (uint32_t i = 0; i < o->groups.n && c->graph->members > 1; i++)
-    if (has_parameters(c->graph, index, i))
+    if (optimizer_has_group(c->graph, index, i))
       *updated_at(p, minimize->block, index) =
           ir_append(c, &at, OP_weight_exchange, NULL, 0,
                     ATTRS({"optimizer", {.i = index}}, {"group", {.i = i}}))
               .id;
+  return updates;
 }
 
 /* Note [replay]
@@ -444,7 +441,7 @@ static Value append_norm(Gradient *p, const Node *minimize, Value scale)
   Value *parts = arena_array(c->arena, Value, o->groups.n);
   uint32_t n = 0;
   for (uint32_t i = 0; i < o->groups.n; i++)
-    if (has_parameters(c->graph, optimizer, i))
+    if (optimizer_has_group(c->graph, optimizer, i))
       parts[n++] = ir_append(c, &at, OP_grad_norm, &scale, 1,
                              ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = i}}));
   Value own = n == 1 ? parts[0] : ir_append(c, &at, OP_cat, parts, n, NULL);
@@ -465,7 +462,10 @@ static void append_update(Gradient *p, const Node *minimize, Value scale, Value 
   ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, scale}, 4,
             own);
   append_running(p, minimize);
-  append_updates(p, minimize);
+  bool norms = c->options.norms;
+  Value *gradients = norms ? norms_of_gradients(c, minimize, scale, partials) : NULL;
+  Value *updates = append_updates(p, minimize);
+  if (norms) norms_append(c, minimize, gradients, updates);
   p->stepped[minimize->block] = (uint32_t)index + 1;
 }
 

@@ -202,7 +202,9 @@ static void look(Looking *p, uint32_t id)
   const Graph *g = p->c->graph;
   const Node *old = &p->r.old[id];
   if (!old->loop) look_at_stacked(p);
-  if (old->op == OP_grad_norm) look_before_step(p, old);
+  /* With one member, norms.c measures the gradients of a group again. */
+  bool again = g->members <= 1 && old->op == OP_grad_norm && attr_int(old, "of") >= 0;
+  if (old->op == OP_grad_norm && !again) look_before_step(p, old);
   if (op_has(old, T_ends_body)) look_after_step(p, old);
   uint32_t to = ir_rewrite_copy(&p->r, id).id;
   if (ir_parameter(g, old)) {

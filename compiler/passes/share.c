@@ -97,7 +97,8 @@ static bool may_have_last(const Fuse *f, const Members *m)
 {
   uint32_t anchor = anchor_of(f, m->nodes.at, m->nodes.n);
   if (!anchor) return false;
-  return op_has(node_at(f, anchor), T_partials) || op_of(node_at(f, anchor))->tmpl == TMPL_row;
+  const Node *n = node_at(f, anchor);
+  return (op_has(n, T_partials) && n->rank) || op_of(n)->tmpl == TMPL_row;
 }
 
 /* Returns an upper bound on the number of pointers that the set's kernel takes. */

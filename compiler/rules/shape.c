@@ -450,12 +450,24 @@ bool shape_ranges(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){parts, RANGE_FIELDS});
 }
 
-bool shape_grad_norm(Compile *c, Node *n)
+/* The result has two numbers for each part of a range. `sliced`: each member walks a slice of the
+ * range, which has fewer parts. */
+static bool set_parts(Compile *c, Node *n, bool sliced)
 {
-  int64_t members = attr_int(n, "of") < 0 ? 1 : c->graph->members;
-  int64_t parts = GRAD_NORM_PARTIALS / members;
+  int64_t parts = GRAD_NORM_PARTIALS / (sliced ? c->graph->members : 1);
   n->dtype = AMPC_F32;
   return rule_set_dims(c, n, 2, (int64_t[]){parts > 4 ? parts : 4, 2});
+}
+
+bool shape_grad_norm(Compile *c, Node *n)
+{
+  return set_parts(c, n, attr_int(n, "of") >= 0);
+}
+
+bool shape_update(Compile *c, Node *n)
+{
+  if (!attr_int(n, "sums")) return shape_effect(c, n);
+  return op_takes(op_of(n), FILE_weights) ? shape_param_parts(c, n) : set_parts(c, n, true);
 }
 
 bool shape_member_rows(Compile *c, Node *n)

@@ -1,6 +1,7 @@
 /* Draws images in the terminal. A character shows two pixels, one above the other: as an upper half
  * block in two colours, or without colours as one grey sign. */
 #include "repl.h"
+#include "runner/job/plot.h"
 #include "runtime/plan/types.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Prints tensors: all elements of a small one, the corners of a large one, and the range. */
 #include "repl.h"
+#include "runner/job/plot.h"
 #include "runtime/plan/terminal.h"
 #include "runner/selftest/number.h"
 #include "runtime/plan/types.h"
@@ -241,7 +242,7 @@ bool tensor_look(Repl *r, const HostTensor *t, Look look)
                       "several with one more axis in front",
                       type);
   if (look == LOOK_bars)
-    plot_bars(t), puts(type);
+    plot_bars(t->at, (size_t)t->elements, !ampc_is_float(t->dtype)), puts(type);
   else if (!drawn)
     tensor_print(t);
   if (look != LOOK_value) tensor_print_range(t);

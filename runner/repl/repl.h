@@ -241,11 +241,7 @@ typedef enum Look {
 Look look_of_data(const char *text); /* LOOK_sample for x[3], else LOOK_data */
 bool tensor_look(Repl *r, const HostTensor *t, Look look);
 
-/* ---- plot.c, picture.c ---- */
-int compare_doubles(const void *a, const void *b); /* for qsort: ascending, without NaN */
-int plot_columns(void); /* columns for a drawing: those of the terminal, or 80 */
-void plot_curve(const double *at, size_t n, const char *title);
-void plot_bars(const HostTensor *t); /* a histogram */
+/* ---- picture.c ---- */
 /* Draws images: [h, w], [c, h, w], [h, w, c], or several of these along a first axis. Returns false
  * if t has no such shape. `likely`: only if it has the shape that images of data usually have. */
 bool picture_draw(const HostTensor *t, bool likely);

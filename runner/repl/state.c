@@ -1,6 +1,7 @@
 /* Commands for the job and its state. */
 #include "commands.h"
 #include "runner/job/options.h"
+#include "runner/job/plot.h"
 #include "runtime/runtime.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/types.h"
@@ -144,7 +145,8 @@ bool command_loss(Repl *r, const char *arg)
 {
   (void)arg;
   if (!r->losses.n) return repl_error(r, "no step was trained yet; :train 100");
-  plot_curve(r->losses.at, r->losses.n, "loss");
+  plot_curve(r->losses.at, r->losses.n, "loss",
+             arena_printf(r->arena, "step 1 to %zu", (size_t)r->losses.n));
   return true;
 }
 

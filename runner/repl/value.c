@@ -1,6 +1,7 @@
 /* Values of expressions. An expression is compiled as a program of one block, which runs once on a
  * twin. It can read one batch of data. */
 #include "commands.h"
+#include "runner/job/plot.h"
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
 #include "runtime/outside.h"

@@ -11,6 +11,7 @@
 #include "runner/job/options.h"
 #include "runner/jit/jit.h"
 #include "runner/probe/look_on.h"
+#include "find_lr.h"
 #include "runner/runner.h"
 #include "runtime/members.h"
 #include "runtime/plan/bytes.h"
@@ -20,12 +21,22 @@
 typedef struct TrainCommand {
   Options compile;
   ampc_train_options train;
+  LrRange range;
+  FindLr *find; /* NULL: no --find-lr */
   bool verbose;
 } TrainCommand;
 
 static const OptionRow probe_option[] = {
     {"probe-every", 0, "K", "report every K steps how large the values are (log: probe.jsonl)",
      .kind = OPTION_number, .least = 1, .field = offsetof(Options, probe_every)},
+    {0}};
+
+static const OptionRow find_lr_option[] = {
+    {"find-lr", 0, "LOW,HIGH",
+     "do not train, but find a learning rate: the rate grows from LOW to HIGH (1e-7,10)",
+     .kind = OPTION_call, .read = find_lr_read, .bare = true,
+     .without = "save save-weights save-every keep-last keep-best early-stop resume log-dir log "
+                "probe-every overfit-batches"},
     {0}};
 
 static const OptionRow verbose_option[] = {{NULL, 'v', NULL,
@@ -45,6 +56,7 @@ const OptionTable train_verb = {
     .groups = (const OptionGroup[]){{train_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
                                     {probe_option, offsetof(TrainCommand, compile)},
+                                    {find_lr_option, offsetof(TrainCommand, range)},
                                     {memory_options, offsetof(TrainCommand, compile)},
                                     {verbose_option, offsetof(TrainCommand, verbose)},
                                     {NULL, 0}},
@@ -71,6 +83,7 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
   *status = options_count_jobs(table, &jobs, 1, 1);
   if (*status) return false;
   cmd->train.eval_only = table == &eval_verb;
+  cmd->compile.norms = cmd->train.log_dir || (cmd->train.json && !cmd->train.eval_only);
   cmd->compile.input = jobs.at[0];
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
@@ -187,25 +200,27 @@ static ampc_status tell_ranks(Compile *c, Ranks *ranks, const ampc_runtime *rt)
 
 /* Checks the memory first, so that a job that does not fit is refused before a compiler starts. */
 static ampc_status run_program(const char *program, Compile *c, Ranks *ranks,
-                               const ampc_train_options *given, bool verbose)
+                               const TrainCommand *cmd)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
-  ampc_train_options options = *given;
-  OnLooker looker = {.arena = c->arena, .log_dir = given->log_dir};
-  bool leads = !ranks || ranks->rank == 0;
+  ampc_train_options options = cmd->train;
+  OnLooker looker = {.arena = c->arena, .log_dir = options.log_dir};
+  bool leads = !ranks || ranks->rank == 0, verbose = cmd->verbose;
   options.context = &looker;
   if (!ranks) options.lost = note_lost;
   if (c->options.probe_every) {
     watch_init(&looker.watch, c);
     options.after_step = look_on;
   }
+  if (cmd->find) find_lr_options(cmd->find, &options);
   ampc_status status = memory_admit(c, options.device, options.quiet || !leads, verbose && leads);
   status = ranks_agree(ranks, status);
   if (status == AMPC_OK && ranks) status = same_kernels(c, ranks);
   if (status == AMPC_OK) status = load_kernels(ranks, c, &jit);
   if (status == AMPC_OK) status = runtime_create(c->program, options.device, ranks, &rt);
   if (status == AMPC_OK) status = ampc_train(rt, &ampc_data, &options);
+  if (cmd->find) status = find_lr_tell(cmd->find, status, !leads);
   if (status == AMPC_OK && ranks && verbose) status = tell_ranks(c, ranks, rt);
   print_error(program, ranks, status);
   if (looker.lost.there)
@@ -223,16 +238,18 @@ static bool has_weights(const Compile *c, const TrainCommand *cmd)
 }
 
 /* Compiles and runs the job. All ranks compile it; one prints the messages. */
-static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
+static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks, Arena *arena)
 {
   char target[AMPC_TARGET_ROOM];
   ampc_status status = ampc_device_target(cmd->train.device, target);
+  cmd->compile.target = target;
+  if (!status && cmd->range.high > 0)
+    status = find_lr_open(arena, cmd->range, &cmd->compile, &cmd->find);
   status = ranks_agree(ranks, status);
   if (status) {
     print_error(table->program, ranks, status);
     return (int)status;
   }
-  cmd->compile.target = target;
   Compile *c = compile_create(&cmd->compile);
   bool good = compile_job(c), told = !good && !cmd->compile.silent;
   if (!good)
@@ -245,7 +262,7 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks)
         "the weights are missing: give --resume FILE, or write `load` in the job's model");
   status = ranks_agree(ranks, status);
   if (status && !told) print_error(table->program, ranks, status);
-  if (!status) status = run_program(table->program, c, ranks, &cmd->train, cmd->verbose);
+  if (!status) status = run_program(table->program, c, ranks, cmd);
   compile_destroy(c);
   return (int)status;
 }
@@ -265,7 +282,7 @@ static int run_ranks(const OptionTable *table, TrainCommand *cmd, Arena *arena)
     status = ranks_same(ranks, "the job", text ? text : "");
   }
   print_error(table->program, ranks, status);
-  int result = status ? (int)status : run_job(table, cmd, ranks);
+  int result = status ? (int)status : run_job(table, cmd, ranks, arena);
   ranks_close(ranks, (ampc_status)result);
   return result;
 }

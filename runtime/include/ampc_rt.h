@@ -290,6 +290,7 @@ typedef struct ampc_train_options {
                const char *begun, const char *saved);
   void *context;
   bool train_only; /* no evaluations and no checkpoints, even if the job has them */
+  bool fresh;      /* begin with initial values, even if the job names a checkpoint to resume */
 } ampc_train_options;
 /* Runs the job's train blocks with their evals. Prints progress to stderr (a line that is rewritten
  * on a terminal, otherwise plain lines) and results ("eval acc: 0.8731") to stdout. SIGINT, SIGTERM

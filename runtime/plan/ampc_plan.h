@@ -67,7 +67,8 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ROW(IOU_WEIGHTED, iou_weighted)                                                                  \
   ROW(IOU_BINARY, iou_binary)                                                                      \
   ROW(MATTHEWS, matthews)                                                                          \
-  ROW(CONFUSION, confusion) /* a matrix, not a single number */
+  ROW(CONFUSION, confusion) /* a matrix, not a single number */                                    \
+  ROW(UPDATES, updates)     /* of a group of parameters: see ampc_updates */
 
 typedef enum ampc_metric_kind {
 #define AMPC_METRIC_KIND(KIND, name) AMPC_METRIC_##KIND,
@@ -76,9 +77,21 @@ typedef enum ampc_metric_kind {
       AMPC_METRIC_KIND_COUNT
 } ampc_metric_kind;
 
+/* The statistics of a metric of kind UPDATES. They are means over the updates of a group that were
+ * applied, so their `count` counts updates. The first three are squares of L2 norms: of the
+ * gradients after unscaling and before clipping, of the weights after the update, and of the
+ * weights' change. `last` of the rate is that of the last update. */
+typedef enum ampc_updates {
+  AMPC_UPDATES_GRAD,
+  AMPC_UPDATES_WEIGHT,
+  AMPC_UPDATES_CHANGE,
+  AMPC_UPDATES_RATE,
+  AMPC_UPDATES_COUNT
+} ampc_updates;
+
 typedef struct ampc_metric_desc {
-  const char *name;
-  bool is_loss; /* the value that `minimize` minimizes */
+  const char *name; /* of kind UPDATES "update." and the key of the group: "update.opt.group1" */
+  bool is_loss;     /* the value that `minimize` minimizes */
   ampc_metric_kind kind;
   uint32_t statistics; /* number of statistics; 0: the metric is a mean */
 } ampc_metric_desc;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "statistics.h"
 #include "runtime/members.h"
+#include "runtime/plan/clock.h"
 #include "runtime/plan/needs.h"
 
 /* Returns the bytes of a sample. */
@@ -84,11 +85,12 @@ static ampc_status run_batch(const Step *s, int64_t *out_samples, ampc_data_posi
   ampc_runtime *rt = s->rt;
   const ampc_block *b = &rt->program->blocks[s->block];
   const void *base = NULL;
-  double begin = profile_begin(rt);
+  double begin = profile_begin(rt), waiting = seconds_now();
   ampc_status status = s->given ? AMPC_OK : statistics_fill(rt, s->data, s->from, s->block);
   if (status) return status;
   if (s->given) *out_samples = s->given->samples;
   if (!s->given) status = s->data->next(s->from, &base, out_samples, out_at);
+  if (b->kind == AMPC_TRAIN) rt->waited += seconds_now() - waiting;
   profile_since(rt, TIME_load, s->block, begin);
   if (status) return status;
   begin = profile_begin(rt);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "runtime/base/file_lock.h"
 #include "runtime/plan/file.h"
+#include "fields.h"
 
 #define TABLE "metrics.csv"
 
@@ -42,24 +43,21 @@ static void put_field(FILE *f, const char *const *parts)
   if (!plain) fputc('"', f);
 }
 
-/* Writes the name of a column: "train.loss". */
-static void put_column(FILE *f, const char *of, const char *what)
-{
-  fputc(',', f);
-  put_field(f, (const char *[]){of, ".", what, NULL});
-}
-
 static void put_names(const Session *s, FILE *f)
 {
   const ampc_program *p = s->program;
-  fprintf(f, "step,epoch,block,seconds,samples_per_second,scale,skipped");
-  for (uint32_t i = 0; i < p->n_optimizers; i++) put_column(f, "lr", p->optimizers[i].name);
-  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
-    put_column(f, "scale", p->optimizers[i].name);
-  if (p->scaler.replay) fprintf(f, ",replayed");
+  fputs("step,epoch,block", f);
+  for (uint32_t i = 0; i < s->n_fields; i++) {
+    fputc(',', f);
+    put_field(f, (const char *[]){s->fields[i].name, NULL});
+  }
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++)
-      put_column(f, p->blocks[i].name, p->metrics[p->blocks[i].first_metric + k].name);
+    for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
+      const ampc_metric_desc *m = &p->metrics[p->blocks[i].first_metric + k];
+      if (!field_is_metric(m)) continue;
+      fputc(',', f);
+      put_field(f, (const char *[]){p->blocks[i].name, ".", m->name, NULL});
+    }
   fputc('\n', f);
 }
 
@@ -84,8 +82,9 @@ static void put_metrics(const Session *s, uint32_t block, FILE *f)
   const ampc_program *p = s->program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
-      fputc(',', f);
       uint32_t metric = p->blocks[i].first_metric + k;
+      if (!field_is_metric(&p->metrics[metric])) continue;
+      fputc(',', f);
       if (i == block && s->known[metric]) put_metric(s, metric, f);
     }
   fputc('\n', f);
@@ -156,7 +155,10 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     if (strncmp(text, names, strlen(names)) != 0)
-      status = ampc_fail(AMPC_BAD_FILE, "%s belongs to another job: its columns differ", t->path);
+      status = ampc_fail(AMPC_BAD_FILE,
+                         "%s has other columns than this run: it is of another job, or another "
+                         "version or program wrote it; continue in a new folder (--log-dir)",
+                         t->path);
     else
       *out_kept = kept_bytes(text, s->steps);
     text[*out_kept] = 0; /* begin_table() cuts off the rest */
@@ -254,34 +256,31 @@ bool log_due(Session *s, void *own, uint32_t block, bool must)
   return must || s->steps % report_every(s, block) == 0;
 }
 
+/* Writes a row: `fields` says whether it is of a step, else of an evaluation. */
+static void put_row(Session *s, FILE *f, int64_t step, const char *epoch, uint32_t block,
+                    bool fields)
+{
+  fprintf(f, "%lld,%s,", (long long)step, epoch);
+  put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
+  for (uint32_t i = 0; i < s->n_fields; i++) {
+    fputc(',', f);
+    if (fields && !isnan(s->fields[i].value)) fprintf(f, s->fields[i].format, s->fields[i].value);
+  }
+  put_metrics(s, block, f);
+  if (fflush(f) != 0 || ferror(f)) log_give_up(s);
+}
+
 static void tell_step(Session *s, void *own, const Record *r)
 {
-  const ampc_program *p = s->program;
-  FILE *f = ((Table *)own)->file;
-  if (s->log_failed) return;
-  fprintf(f, "%lld,%lld,", (long long)r->step, r->state.epoch + 1);
-  put_field(f, (const char *[]){p->blocks[r->block].name, NULL});
-  fprintf(f, ",%.3f,%.1f,%.9g,%lld", r->seconds, r->rate, (double)r->state.scale, r->state.skipped);
-  for (uint32_t i = 0; i < p->n_optimizers; i++) fprintf(f, ",%.9g", s->rates[i]);
-  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
-    fprintf(f, ",%.9g", s->scales[i]);
-  if (p->scaler.replay) fprintf(f, ",%lld", r->state.replayed);
-  put_metrics(s, r->block, f);
-  if (fflush(f) != 0 || ferror(f)) log_give_up(s);
+  char epoch[24];
+  snprintf(epoch, sizeof epoch, "%lld", r->state.epoch + 1);
+  if (!s->log_failed) put_row(s, ((Table *)own)->file, r->step, epoch, r->block, true);
 }
 
 static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
-  FILE *f = ((Table *)own)->file;
-  if (s->log_failed || log_has(s, block)) return;
-  fprintf(f, "%lld,,", (long long)s->steps);
-  put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
-  fputs(",,,,", f);
-  uint32_t columns = s->program->n_optimizers * (s->program->scaler.per_optimizer ? 2 : 1);
-  columns += s->program->scaler.replay;
-  for (uint32_t i = 0; i < columns; i++) fputc(',', f);
-  put_metrics(s, block, f);
-  if (fflush(f) != 0 || ferror(f)) log_give_up(s);
+  if (!s->log_failed && !log_has(s, block))
+    put_row(s, ((Table *)own)->file, s->steps, "", block, false);
 }
 
 static ampc_status end_table(Session *s, void *own, ampc_status status)

@@ -1,8 +1,9 @@
 /* --log-dir: writes the numbers of a run as TensorBoard events. log.c writes the table. */
 #include <errno.h>
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "fields.h"
 #include "log.h"
 
 static ampc_status open_events(Session *s, void **out)
@@ -16,46 +17,30 @@ static ampc_status open_events(Session *s, void **out)
   return log_unwritable(s);
 }
 
-/* Writes one number if `good`, which says that all earlier writes succeeded. Returns false if any
- * write has failed. */
-__attribute__((format(printf, 5, 6))) static bool put_scalar(Events *e, int64_t step, double value,
-                                                             bool good, const char *fmt, ...)
-{
-  char *tag = NULL;
-  va_list args;
-  va_start(args, fmt);
-  int size = vasprintf(&tag, fmt, args);
-  va_end(args);
-  if (size < 0) return false; /* no fixed buffer: a truncated name could equal another one */
-  good = good && events_scalar(e, step, tag, value);
-  free(tag);
-  return good;
-}
-
+/* Writes the metrics of a block; matrices are in the table only. Returns false if a write has
+ * failed. */
 static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t step)
 {
   const ampc_block *b = &s->program->blocks[block];
   bool good = true;
-  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    if (s->known[i] && metric_is_number(&s->program->metrics[i])) /* only the table has matrices */
-      good = put_scalar(e, step, s->values[i], good, "%s/%s", b->name, s->program->metrics[i].name);
+  for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics && good; i++) {
+    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue;
+    char *tag = NULL; /* no fixed buffer: a truncated name could equal another one */
+    good = asprintf(&tag, "%s/%s", b->name, s->program->metrics[i].name) >= 0;
+    if (!good) break;
+    good = events_scalar(e, step, tag, s->values[i]);
+    free(tag);
+  }
   return good;
 }
 
 static void tell_step(Session *s, void *own, const Record *r)
 {
-  const ampc_program *p = s->program;
   if (s->log_failed) return;
   bool good = put_metrics(s, own, r->block, r->step);
-  for (uint32_t i = 0; i < p->n_optimizers; i++)
-    good = put_scalar(own, r->step, s->rates[i], good, "lr/%s", p->optimizers[i].name);
-  for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
-    good = put_scalar(own, r->step, s->scales[i], good, "scaler/scale/%s", p->optimizers[i].name);
-  good = put_scalar(own, r->step, (double)r->state.scale, good, "scaler/scale");
-  good = put_scalar(own, r->step, (double)r->state.skipped, good, "scaler/skipped");
-  if (p->scaler.replay)
-    good = put_scalar(own, r->step, (double)r->state.replayed, good, "scaler/replayed");
-  good = put_scalar(own, r->step, r->rate, good, "speed/samples_per_second");
+  for (uint32_t i = 0; i < s->n_fields && good; i++)
+    if (!isnan(s->fields[i].value))
+      good = events_scalar(own, r->step, s->fields[i].tag, s->fields[i].value);
   if (!good) log_give_up(s);
 }
 

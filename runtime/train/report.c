@@ -7,7 +7,7 @@
  * averages over the steps since its own last report, however often other sinks report. */
 #include <stdlib.h>
 #include <string.h>
-#include "train.h"
+#include "fields.h"
 #include "runtime/plan/clock.h"
 
 enum { DEFAULT_LOG = 100 };
@@ -26,7 +26,7 @@ ampc_status report_open(Session *s)
     s->telling[i].sums = calloc(slots + 1, sizeof(ampc_metric));
     good = good && s->telling[i].sums;
   }
-  ampc_status status = good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  ampc_status status = good ? fields_list(s) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   for (int i = 0; i < SINK_COUNT && !status; i++) status = sinks[i]->open(s, &s->telling[i].own);
   return status;
 }
@@ -66,6 +66,7 @@ static void add_metrics(Session *s, uint32_t block)
     for (int k = 0; k < SINK_COUNT; k++) {
       s->telling[k].sums[i].sum += m.sum;
       s->telling[k].sums[i].count += m.count;
+      s->telling[k].sums[i].last = m.count > 0 ? m.last : s->telling[k].sums[i].last;
     }
   }
 }
@@ -87,13 +88,18 @@ static Record record_of(Session *s, const Glance *g)
 }
 
 /* Computes the averages over this sink's steps, and clears its sums. */
-static void set_values(Session *s, uint32_t block, Telling *t)
+static void set_values(Session *s, Record *r, Telling *t)
 {
-  Slots at = slots_of_block(s, block);
+  Slots at = slots_of_block(s, r->block);
   size_t bytes = at.n * sizeof(ampc_metric);
   memcpy(s->told + at.first, t->sums + at.first, bytes);
   memset(t->sums + at.first, 0, bytes);
-  session_set_values(s, block);
+  session_set_values(s, r->block);
+  double seconds = r->seconds - t->seconds, waited = s->rt->waited - t->waited;
+  r->data_wait = seconds > 0 ? waited / seconds : 0;
+  t->seconds = r->seconds;
+  t->waited = s->rt->waited;
+  fields_set(s, r);
 }
 
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look)
@@ -116,7 +122,7 @@ void report_tell(Session *s, const Glance *g)
   add_metrics(s, g->block);
   for (int i = 0; i < SINK_COUNT; i++) {
     if (!g->due[i]) continue;
-    set_values(s, g->block, &s->telling[i]);
+    set_values(s, &r, &s->telling[i]);
     sinks[i]->step(s, s->telling[i].own, &r);
   }
 }
@@ -137,5 +143,6 @@ ampc_status report_end(Session *s, ampc_status status)
   }
   free(s->rates);
   free(s->scales);
+  fields_free(s);
   return status ? status : lost;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/plan/shown.h"
-#include "train.h"
+#include "fields.h"
 
 typedef struct Json {
   bool failed; /* writing to stdout failed */
@@ -48,10 +48,11 @@ static json_t *metrics(const Session *s, uint32_t block)
   const ampc_block *b = &s->program->blocks[block];
   json_t *out = json_object();
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    json_object_set_new(out, s->program->metrics[i].name,
-                        !s->known[i]                                ? json_null()
-                        : metric_is_number(&s->program->metrics[i]) ? number(s->values[i])
-                                                                    : matrix(s, i));
+    if (field_is_metric(&s->program->metrics[i]))
+      json_object_set_new(out, s->program->metrics[i].name,
+                          !s->known[i]                                ? json_null()
+                          : metric_is_number(&s->program->metrics[i]) ? number(s->values[i])
+                                                                      : matrix(s, i));
   return out;
 }
 
@@ -86,30 +87,19 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
   return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
 }
 
-/* Returns each optimizer's scale; NULL if all optimizers share one scale. */
-static json_t *own_scales(const Session *s)
-{
-  const ampc_program *p = s->program;
-  json_t *scales = p->scaler.per_optimizer ? json_object() : NULL;
-  for (uint32_t i = 0; i < p->n_optimizers && scales; i++)
-    json_object_set_new(scales, p->optimizers[i].name, number(s->scales[i]));
-  return scales;
-}
-
 static void tell_step(Session *s, void *own, const Record *r)
 {
   if (((Json *)own)->failed) return;
-  json_t *rates = json_object();
-  for (uint32_t i = 0; i < s->program->n_optimizers; i++)
-    json_object_set_new(rates, s->program->optimizers[i].name, number(s->rates[i]));
-  put(s, own,
-      json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o*, s:I, s:o*, s:I, s:o}", "event",
-                "step", "block", s->program->blocks[r->block].name, "step", (json_int_t)r->step,
-                "of", (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "metrics",
-                metrics(s, r->block), "lr", rates, "scale", number((double)r->state.scale),
-                "scales", own_scales(s), "skipped", (json_int_t)r->state.skipped, "replayed",
-                s->program->scaler.replay ? json_integer(r->state.replayed) : NULL, "samples",
-                (json_int_t)r->samples, "seconds", number(r->seconds)));
+  json_t *line = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "event", "step", "block",
+                           s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
+                           (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "samples",
+                           (json_int_t)r->samples, "metrics", metrics(s, r->block));
+  for (uint32_t i = 0; i < s->n_fields; i++) {
+    const Field *f = &s->fields[i];
+    json_object_set_new(
+        line, f->name, field_is_integer(f) ? json_integer((json_int_t)f->value) : number(f->value));
+  }
+  put(s, own, line);
 }
 
 static void tell_evaluated(Session *s, void *own, uint32_t block)

@@ -27,7 +27,7 @@ static bool is_saved_to(const Session *s, const char *path)
 ampc_status resume_settle(Session *s, ampc_train_options *own)
 {
   const char *path = ampc_resume_path(s->program);
-  if (own->resume || !path) return AMPC_OK;
+  if (own->resume || own->fresh || !path) return AMPC_OK;
   if (access(path, F_OK) == 0) {
     own->resume = path;
     s->resume_of_job = true;

@@ -5,6 +5,7 @@
 #include "runtime/metric.h"
 
 typedef struct Session Session;
+typedef struct Field Field; /* fields.h */
 
 /* ---- sinks: consumers of a run's steps ---- */
 
@@ -21,6 +22,8 @@ typedef struct Record { /* a step as sinks report it; its metrics are in Session
   ampc_state state;
   double seconds, rate; /* seconds: training time since the start, without evaluating and saving.
                            rate: samples per second; 0: unknown */
+  double data_wait;     /* fraction of that time, since the sink's last report, in which the host
+                           waited for data */
   bool must;            /* the end of an epoch or of the run: every open sink reports it */
 } Record;
 
@@ -62,9 +65,10 @@ typedef struct Glance {
   bool must;                  /* as in Record */
 } Glance;
 
-typedef struct Telling { /* a sink in this run */
-  void *own;             /* the sink's data; NULL: the sink is not active */
-  ampc_metric *sums;     /* sums since this sink last reported: ampc_metric_slots entries */
+typedef struct Telling {  /* a sink in this run */
+  void *own;              /* the sink's data; NULL: the sink is not active */
+  ampc_metric *sums;      /* sums since this sink last reported: ampc_metric_slots entries */
+  double seconds, waited; /* at its last report: Record.seconds, and of these waiting for data */
 } Telling;
 
 struct Session {
@@ -78,8 +82,10 @@ struct Session {
   bool *known;            /* one per metric: whether the reported steps have a value */
   ampc_metric *told;      /* the sums from which `values` are computed: ampc_metric_slots entries */
   Telling telling[SINK_COUNT];
-  double *rates;      /* one per optimizer: its last learning rate */
-  double *scales;     /* one per optimizer: its loss scale, if each has its own */
+  double *rates;  /* one per optimizer: its last learning rate */
+  double *scales; /* one per optimizer: its loss scale, if each has its own */
+  Field *fields;  /* what logs report of a step besides `values` */
+  uint32_t n_fields;
   int *locks;         /* one per block: the lock on its checkpoint file, or -1 */
   int64_t *evaluated; /* one per block: the step of its last evaluation, or -1 */
   int64_t *logged;    /* one per block: as `evaluated`, but only evaluations that were in the log at

@@ -26,8 +26,8 @@ PY
 train --json --steps 25 $job >out 2>err || failed "--json: exit status"
 [ -s err ] && failed "--json -q wrote to stderr"
 holds "one line for each step" '[l["step"] for l in steps] == list(range(1, 26))'
-holds "the fields of a step" 'set(steps[0]) == set("event block step of epoch metrics lr scale skipped samples seconds".split())'
-holds "metrics, rates" 'all(isinstance(l["metrics"]["loss"], float) for l in steps) and "opt" in steps[0]["lr"]'
+holds "the fields of a step" 'set(steps[0]) == set("event block step of epoch samples metrics seconds samples_per_second scale skipped lr.opt data_wait grad_norm weight_norm update_norm".split())'
+holds "metrics, rates" 'all(isinstance(l["metrics"]["loss"], float) for l in steps) and "lr.opt" in steps[0]'
 holds "evaluations" '[l["step"] for l in lines if l["event"] == "eval"] == [20, 25]'
 holds "the end" 'lines[-1] == {"event": "end", "reason": "done", "status": 0, "step": 25, "saved": None}'
 mv out every
@@ -46,7 +46,7 @@ PY
 # ---- --log-dir ---------------------------------------------------------------------------------------
 train --steps 30 --log 5 --log-dir logs/one --save full $job >out 2>err || failed "--log-dir: exit status"
 csv=logs/one/metrics.csv
-holds "the table's columns" 'rows[0] == "step,epoch,block,seconds,samples_per_second,scale,skipped,lr.opt,train.loss,eval.acc".split(",")' $csv
+holds "the table's columns" 'rows[0] == "step,epoch,block,seconds,samples_per_second,scale,skipped,lr.opt,data_wait,grad_norm,weight_norm,update_norm,train.loss,eval.acc".split(",")' $csv
 holds "the table's rows" '[(r[0], r[2]) for r in rows[1:]] == [("5", "train"), ("10", "train"), ("15", "train"), ("20", "train"), ("20", "eval"), ("25", "train"), ("30", "train"), ("30", "eval")]' $csv
 holds "as many columns in each row" 'len(set(map(len, rows))) == 1' $csv
 "$reader" logs/one >events || failed "the events: checksums"
@@ -56,7 +56,8 @@ import csv, json, math, sys
 events = json.load(open(sys.argv[1]))
 rows = list(csv.DictReader(open(sys.argv[2])))
 names = {"train/loss": "train.loss", "eval/acc": "eval.acc", "lr/opt": "lr.opt", "scaler/scale": "scale",
-         "scaler/skipped": "skipped", "speed/samples_per_second": "samples_per_second"}
+         "scaler/skipped": "skipped", "speed/seconds": "seconds", "speed/samples_per_second": "samples_per_second",
+         "speed/data_wait": "data_wait", **{"norms/" + n: n for n in ("grad_norm", "weight_norm", "update_norm")}}
 assert set(events) == set(names), sorted(events)
 for tag, column in names.items():
     want = [(int(r["step"]), float(r[column])) for r in rows if r[column]]
@@ -75,7 +76,7 @@ train --steps 24 --save-every 10 --save part --log 5 --log-dir logs/two $job >ou
 train --steps 20 --save part $job >out 2>err
 train --resume part --steps 30 --save part --log 5 --log-dir logs/two $job >out 2>err || failed "resumed log"
 same "a resumed log: the state" part full
-columns() { cut -d, -f1-3,6-10 "$1"; }
+columns() { cut -d, -f1-3,6-8,10-14 "$1"; }
 same "a resumed log: the table" <(columns logs/two/metrics.csv) <(columns $csv)
 "$reader" logs/two >events && check_events events logs/two/metrics.csv &&
   echo "ok: a resumed log: events" || failed "a resumed log: events"
@@ -93,7 +94,7 @@ for cut in 0 3; do
   cp whole logs/quoted/metrics.csv
 done
 sed 's/metric acc/metric right/' $job >data/other.amp
-refuses "a table of another job" 3 'columns' train --resume part --steps 40 --log-dir logs/two data/other.amp
+refuses "a table of another job" 3 'continue in a new folder \(--log-dir\)' train --resume part --steps 40 --log-dir logs/two data/other.amp
 mkdir -p locked && touch locked/metrics.csv
 refuses "the log of an evaluation" 2 'amp eval: error: no option --log-dir' \
   "$amp" eval --device cpu --resume part --log-dir logs/two $job

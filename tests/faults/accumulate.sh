@@ -48,7 +48,7 @@ cat "$work/out"
 rates() { # rates NAME EXPECTED COMMAND...: the learning rates of all steps must be EXPECTED
   local name=$1 want=$2 got
   shift 2
-  got=$("$@" --json --quiet 2>"$work/err" | sed -n 's/.*"lr": *{"opt": *\([0-9.e-]*\)}.*/\1/p' | xargs printf '%.3f ')
+  got=$("$@" --json --quiet 2>"$work/err" | sed -n 's/.*"lr.opt": *\([0-9.e-]*\),.*/\1/p' | xargs printf '%.3f ')
   [ "$got" = "$want " ] && echo "ok: $name" || failed "$name: $got, expected $want"
 }
 cat >"$d/length.amp" <<'AMP'

@@ -42,10 +42,10 @@ holds() {
   for text; do head -c 4000 "$file" | grep -qaF "$text" || failed "$file lacks $text"; done
 }
 
-# scales NAME "VALUES": the "scales" of all lines, as a/b in units of 2^10
+# scales NAME "VALUES": the scales of all lines, as a/b in units of 2^10
 scales() {
   local got
-  got=$(sed -n 's/.*"scales": *{"oa": *\([0-9.]*\), *"ob": *\([0-9.]*\)}.*/\1 \2/p' "$work/out" | while read -r x y; do
+  got=$(sed -n 's/.*"scale.oa": *\([0-9.]*\), *"scale.ob": *\([0-9.]*\),.*/\1 \2/p' "$work/out" | while read -r x y; do
     echo "$((${x%.*} / 1024))/$((${y%.*} / 1024))"; done | xargs)
   [ "$got" = "$2" ] && echo "ok: $1: $got" || failed "$1: $got, expected $2"
 }

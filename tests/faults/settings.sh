@@ -30,12 +30,12 @@ want = {"a": lambda t: 0.25 * cosine(t),
         "c": lambda t: 0.1 * 0.5 ** (t // 4),
         "e": lambda t: (0.01 if t < 3 else 0.1) - 0.001}
 steps = [json.loads(line) for line in sys.stdin]
-steps = [s for s in steps if s.get("event", "step") == "step" and "lr" in s]
+steps = [s for s in steps if s.get("event", "step") == "step"]
 assert len(steps) == 12 - first, len(steps)
 for t, s in enumerate(steps, first):
     names = want if t < 8 else ["a"]
     for name in names:
-        assert abs(s["lr"][name] - want[name](t)) < 1e-6, (t, name, s["lr"][name], want[name](t))
+        assert abs(s["lr." + name] - want[name](t)) < 1e-6, (t, name, s["lr." + name], want[name](t))
 PY
 rates() { # rates NAME PEAK FIRST COMMAND...
   local name=$1 peak=$2 first=$3

@@ -125,6 +125,8 @@ static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, Te
       if (!add_assignment(arena, argv[++i], &out->consts, &out->n_consts)) return false;
     } else if (strcmp(word, "--set") == 0 && i + 1 < argc) {
       if (!add_assignment(arena, argv[++i], &out->settings, &out->n_settings)) return false;
+    } else if (strcmp(word, "--norms") == 0) {
+      out->norms = true;
     } else if (strcmp(word, "--mutate") == 0 && i + 1 < argc) {
       if (!mutation_set(edits, argv[++i])) return false;
     } else if (strncmp(word, "-O", 2) == 0) {

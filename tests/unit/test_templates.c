@@ -87,7 +87,7 @@ static void test_pieces(void)
   test_unknown(pool, "@nobody  $lines taken", "nobody");
   test_unknown(pool, "$lines nobody", "nobody");
   test_unknown(pool, "$lines a\n// --- ab\n$x\n", "a");
-  CHECK(strstr(said_of(sgd, "/* */\n// --- formula\n"), "update.cu:9: `constants` is no section"));
+  CHECK(strstr(said_of(sgd, "/* */\n// --- formula\n"), "update.cu:11: `constants` is no section"));
   const char *deep = "/* */\n$lines a\n// --- a\n$lines b\n// --- b\n@ceil  $nobody";
   CHECK(strstr(said_of(pool, deep), "test.cu:6: `nobody` is no word"));
 }

@@ -3,6 +3,7 @@
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"
+#include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 
 typedef struct Reach { /* what a loss depends on */
@@ -85,6 +86,23 @@ static bool check_loss(Lower *l, const Opt *o, Value loss, Span span)
                    "after that `minimize`, compute the values that depend on the model again");
 }
 
+/* Returns the index of the first metric for norms of the optimizer's groups. An earlier `minimize`
+ * of the block may have added them. Names with a dot are never names of the job. */
+static int64_t norm_metrics(Lower *l, const Opt *o)
+{
+  int64_t first = -1;
+  for (uint32_t i = 0; i <= o->groups.n; i++) {
+    if (!optimizer_has_group(l->g, o->index, i)) continue;
+    const char *key = i ? o->groups.at[i - 1].key : o->name;
+    const Metric m = {.name = arena_printf(l->arena, "update.%s", key),
+                      .kind = AMPC_METRIC_UPDATES,
+                      .statistics = AMPC_UPDATES_COUNT};
+    int64_t index = common_metric(l, m, o->decl->span);
+    if (first < 0) first = index;
+  }
+  return first;
+}
+
 /* Appends the node that pass gradient replaces by the backward pass, check, clip and update. Its
  * inputs are the loss, the settings of each group, and clip_norm, which applies to all groups
  * together. */
@@ -106,7 +124,10 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
     vec_push(l->arena, &in, v);
   }
   l->at.span = st->as.minimize.loss->span;
-  if (good) append(l, l->at.span, OP_minimize, in.at, in.n, ATTRS({"optimizer", {.i = o->index}}));
+  int64_t updates = l->c->options.norms ? norm_metrics(l, o) : -1;
+  if (good)
+    append(l, l->at.span, OP_minimize, in.at, in.n,
+           ATTRS({"optimizer", {.i = o->index}}, {"updates", {.i = updates}}));
   l->at.region = region;
   if (++o->updates > q->updates) q->updates = o->updates;
   o->last = l->run->n_minimized + 1;

@@ -400,6 +400,18 @@ static int64_t add_metric(Lower *l, Metric m, Span span)
   return index;
 }
 
+int64_t common_metric(Lower *l, Metric m, Span span)
+{
+  const Run *r = l->run;
+  for (uint32_t i = r->first_metric; i < l->g->metrics.n; i++) {
+    const Metric *other = &l->g->metrics.at[i];
+    if (other->block != r->first || strcmp(other->name, m.name) != 0) continue;
+    if (i == r->first_metric + r->n_metrics) l->run->n_metrics++;
+    return i;
+  }
+  return add_metric(l, m, span);
+}
+
 /* Lowers a metric. It is printed as one number, so its value becomes a scalar of a float type.
  * OP_metric sums it over the samples. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)

@@ -17,6 +17,8 @@ const Datum *argument_values(Lower *l, const OptimizerArgument *a, const Datum *
 bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value *out);
 /* True for metrics of the current block so far. */
 bool has_metric(const Lower *l, const char *name);
+/* Finds or adds a metric that several statements of the block share. Returns its index. */
+int64_t common_metric(Lower *l, Metric m, Span span);
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
 void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span);
 extern const Native optimizer_natives[], schedule_natives[];

@@ -19,6 +19,7 @@ static const OpTest tests[] = {
     {OP_running_count, NO_CASES("suite running")},
     {OP_buffer_update, NO_CASES("suite running: a mean that moves in a job that trains")},
     {OP_grad_norm, NO_CASES("suite step")},
+    {OP_update_norms, NO_CASES("tests/logs/norms.py")},
     {OP_optimizer_control, NO_CASES("suite step")},
     {OP_scaler_update, NO_CASES("suite step: the documentation of GradScaler")},
 };

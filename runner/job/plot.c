@@ -1,9 +1,10 @@
 /* Draws in the terminal: a curve with braille characters, which have 2 by 4 dots each, and a
  * histogram with bars. */
-#include "repl.h"
+#include "plot.h"
+#include "compiler/base/arena.h"
 #include "runtime/plan/terminal.h"
-#include "runtime/plan/types.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -117,7 +118,7 @@ static void tell_hidden(const double *at, size_t n, const Range *range, const ch
            range->low);
 }
 
-void plot_curve(const double *at, size_t n, const char *title)
+void plot_curve(const double *at, size_t n, const char *title, const char *axis)
 {
   Range range;
   int columns = plot_columns() - LABEL - 2;
@@ -141,7 +142,7 @@ void plot_curve(const double *at, size_t n, const char *title)
     for (int x = 0; x < columns; x++) put_cell(cells[row * columns + x]);
     putchar('\n');
   }
-  printf("%*s step 1 to %zu, last %.5g\n", LABEL, "", n, at[n - 1]);
+  printf("%*s %s, last %.5g\n", LABEL, "", axis, at[n - 1]);
   tell_hidden(at, n, &range, "step", 1);
   if (range.finite < n)
     printf("%*snot finite: %zu of %zu steps\n", LABEL + 1, "", n - range.finite, n);
@@ -162,22 +163,22 @@ static void put_bar(int64_t count, int64_t highest, int columns)
 }
 
 /* Divides the range into bins. A bin is one value if these are few integers. */
-void plot_bars(const HostTensor *t)
+void plot_bars(const double *at, size_t elements, bool integers)
 {
   enum { BINS = 16, MOST_VALUES = 32, COUNT = 11, SHARE = 9, LEAST = 4 };
   int64_t count[MOST_VALUES] = {0}, highest = 0;
   Range range;
-  if (!find_range(t->at, (size_t)t->elements, &range)) {
+  if (!find_range(at, elements, &range)) {
     puts("no finite value to draw");
     return;
   }
   double low = range.low, high = range.high;
-  bool exact = !ampc_is_float(t->dtype) && high - low < MOST_VALUES;
+  bool exact = integers && high - low < MOST_VALUES;
   int n = low == high ? 1 : exact ? (int)(high - low) + 1 : BINS;
   double width = exact || n == 1 ? 1 : high / BINS - low / BINS;
-  for (int64_t i = 0; i < t->elements; i++) {
-    if (!(t->at[i] >= low && t->at[i] <= high)) continue;
-    int bin = (int)fmin(fmax(floor(t->at[i] / width - low / width), 0), n - 1);
+  for (size_t i = 0; i < elements; i++) {
+    if (!(at[i] >= low && at[i] <= high)) continue;
+    int bin = (int)fmin(fmax(floor(at[i] / width - low / width), 0), n - 1);
     if (++count[bin] > highest) highest = count[bin];
   }
   int columns = plot_columns() - LABEL - 3 - COUNT - SHARE;
@@ -188,7 +189,7 @@ void plot_bars(const HostTensor *t)
     printf("%*.4g \u2524", LABEL, low + i * width);
     put_bar(count[i], highest, columns);
     printf("%*lld%*.1f %%\n", COUNT, (long long)count[i], SHARE - 2,
-           100.0 * (double)count[i] / (double)t->elements);
+           100.0 * (double)count[i] / (double)elements);
   }
-  tell_hidden(t->at, (size_t)t->elements, &range, "element", 0);
+  tell_hidden(at, elements, &range, "element", 0);
 }
