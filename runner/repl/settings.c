@@ -44,6 +44,8 @@ static const char *list_below(Repl *r, const char *key)
   return all.at;
 }
 
+/* Returns the whole name in the session's arena, because a new program drops the old one's names.
+ * NULL after a message. */
 static const char *find_setting(Repl *r, const char *key)
 {
   const NameVec *known = &r->latest->c->settings;
@@ -55,7 +57,7 @@ static const char *find_setting(Repl *r, const char *key)
     if (dot) vec_push(r->arena, &names, dot + 1);
   }
   const char *near = diag_nearest(key, names.at, names.n);
-  if (found) return found;
+  if (found) return arena_strdup(r->arena, found);
   if (all)
     repl_error(r, "%s is ambiguous: %s", key, all);
   else if (*below)
