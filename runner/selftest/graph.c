@@ -72,6 +72,7 @@ ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob
   Options options = test_options(run, optimize);
   options.real64 = job->real64;
   options.probe_every = job->probe_every;
+  options.norms = job->norms;
   *b = (Built){.run = run, .c = compile_create(&options), .real64 = job->real64};
   if (!compile_text(b->c, "selftest.amp", job->text, strlen(job->text)))
     return ampc_fail(AMPC_RUN_FAILED, "%s was refused", job->name);

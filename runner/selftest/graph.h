@@ -26,6 +26,7 @@ typedef struct BuiltJob {
   ampc_status (*test)(Arena *a, TestRun *run, Built *b);
   bool real64;
   uint32_t probe_every;
+  bool norms;
 } BuiltJob;
 /* Compiles and loads the job, with weights from a fixed seed. Call built_close even if it fails. */
 ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job);

@@ -22,7 +22,8 @@
 enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allocates them in this unit */ };
 
 /* The kinds of kernels that the budget distinguishes: each row op and each file in templates/; all
- * elementwise chains; all moves; all launches of several parts; convolution kernels by file. */
+ * elementwise chains; all moves; all launches of several parts; convolution kernels by file;
+ * updates of optimizers that also sum norms. */
 enum {
   KIND_map = OP_COUNT,
   KIND_move,
@@ -31,6 +32,7 @@ enum {
   KIND_turned,
   KIND_whole,
   KIND_whole_weight,
+  KIND_norms,
   KIND_COUNT
 };
 
@@ -49,8 +51,8 @@ static unsigned wrong, kernels;
 
 static const char *kind_name(int kind)
 {
-  static const char *const names[] = {"map",    "move",  "parts",       "im2col",
-                                      "turned", "whole", "whole_weight"};
+  static const char *const names[] = {"map",    "move",  "parts",        "im2col",
+                                      "turned", "whole", "whole_weight", "norms"};
   return kind < OP_COUNT ? op_row((OpKind)kind)->name : names[kind - OP_COUNT];
 }
 
@@ -66,10 +68,12 @@ static int kind_of(Compile *c, uint32_t group)
 {
   const Graph *g = c->graph;
   Value anchor = g->groups.at[group].anchor;
+  uint32_t at;
   if (group_is_columns(c, group)) return kind_of_convolution(c, group);
   if (g->groups.at[group].n_parts) return KIND_parts;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
   if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;
+  if (c->options.norms && attr_find(op_row(op), "sums", &at)) return KIND_norms;
   return op_row(op)->tmpl == TMPL_move ? KIND_move : (int)op;
 }
 
@@ -195,16 +199,16 @@ static bool has_news(const Graph *g)
   return false;
 }
 
-/* Checks a text. Skips a case that does not compile without targets. check_coverage reports
- * gaps. */
-static void check_text_with(const char *name, const char *text, uint32_t probe_every, bool rewrite)
+/* Checks a text, with settings of `extra`. Skips a case that does not compile without targets.
+ * check_coverage reports gaps. */
+static void check_text_with(const char *name, const char *text, Options extra, bool rewrite)
 {
-  Options options = {.input = name,
-                     .target = architecture,
-                     .optimize = 2,
-                     .probe_every = probe_every,
-                     .silent = true,
-                     .error_limit = 1};
+  Options options = extra;
+  options.input = name;
+  options.target = architecture;
+  options.optimize = 2;
+  options.silent = true;
+  options.error_limit = 1;
   Compile *c = compile_create(&options);
   if (compile_text(c, name, text, strlen(text)) && has_news(c->graph))
     take_kernels(c, true, rewrite);
@@ -213,7 +217,7 @@ static void check_text_with(const char *name, const char *text, uint32_t probe_e
 
 static void check_text(const char *name, const char *text, bool rewrite)
 {
-  check_text_with(name, text, 0, rewrite);
+  check_text_with(name, text, (Options){0}, rewrite);
 }
 
 static const char data_text[] =
@@ -255,15 +259,18 @@ static void check_optimizers(bool rewrite)
   arena_destroy(arena);
 }
 
-/* Checks the nodes that only pass probe makes. */
-static void check_probes(bool rewrite)
+/* Checks nodes that a job contains only on request: the probes and norms of a step. */
+static void check_requested(bool rewrite)
 {
-  check_text_with("probes",
-                  "data d() { return synthetic(64, [512]) }\n"
-                  "model net = Linear(512, 512)\n"
-                  "optimizer opt = SGD(net, lr=0.1)\nprecision f16\n"
-                  "train x in d() with batch=32 { minimize net(x).sum() with opt }\n",
-                  1, rewrite);
+  static const char text[] =
+      "data d() { return synthetic(64, [512]) }\n"
+      "module Net { a = Linear(512, 512); b = Linear(512, 512)\n"
+      "  def forward(x) { return b(a(x)) }\n}\nmodel net = Net()\n"
+      "optimizer opt = AdamW(net.a, lr=0.1)\noptimizer other = LAMB(net.b, lr=0.1)\n"
+      "precision f16\n"
+      "train x in d() with batch=32 { minimize net(x).sum() with opt, other }\n";
+  check_text_with("probes", text, (Options){.probe_every = 1}, rewrite);
+  check_text_with("norms", text, (Options){.norms = true}, rewrite);
 }
 
 static void check_coverage(void)
@@ -315,7 +322,7 @@ int main(int argc, char **argv)
   for (int i = first + 2; i < argc; i++) check_job(argv[i], rewrite);
   if (!some) check_cases(rewrite);
   if (!some) check_optimizers(rewrite);
-  if (!some) check_probes(rewrite);
+  if (!some) check_requested(rewrite);
   if (!some) check_coverage();
   if (rewrite) print_budget();
   fprintf(stderr, "%u kernels for %s, %u faults\n", kernels, architecture, wrong);
