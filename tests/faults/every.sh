@@ -102,7 +102,7 @@ train x in synthetic(208, [6]) with batch=16 {
 AMP
 rates() { # rates NAME EXPECTED OPTION...: the learning rates, without repetitions, must be EXPECTED
   local got
-  got=$(train --json "${@:3}" "$d/length.amp" 2>"$work/err" | sed -n 's/.*"rare": *\([0-9.e-]*\)}.*/\1/p' | uniq | xargs)
+  got=$(train --json "${@:3}" "$d/length.amp" 2>"$work/err" | sed -n 's/.*"lr.rare": *\([0-9.e-]*\).*/\1/p' | uniq | xargs)
   [ "$got" = "$2" ] && echo "ok: $1: $got" || failed "$1: $got, expected $2"
 }
 rates "13 steps, 4 updates" "0.0 1.0 0.75 0.5 0.25"

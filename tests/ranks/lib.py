@@ -56,7 +56,7 @@ def events(ranks, *args, **how):
     """The JSON lines of a run, without times, places and ranks."""
     rows = [json.loads(line) for line in run(ranks, "--json", "-q", *args, **how)[0].splitlines()]
     for row in rows:
-        for key in "seconds", "saved", "rank", "ranks":
+        for key in "seconds", "samples_per_second", "data_wait", "saved", "rank", "ranks":
             row.pop(key, None)
     return rows
 
