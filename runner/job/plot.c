@@ -1,6 +1,7 @@
 /* Draws in the terminal: a curve with braille characters, which have 2 by 4 dots each, and a
  * histogram with bars. */
 #include "plot.h"
+#include "median.h"
 #include "compiler/base/arena.h"
 #include "runtime/plan/terminal.h"
 #include <math.h>
@@ -17,12 +18,6 @@ int plot_columns(void)
   int columns = terminal_columns(STDOUT_FILENO);
   if (columns < 30) columns = 80;
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
-}
-
-int compare_doubles(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 /* What a drawing shows: values from low to high. The others are counted. */

@@ -11,4 +11,3 @@ int plot_columns(void);
 void plot_curve(const double *at, size_t n, const char *title, const char *axis);
 /* Prints a histogram. `integers`: the values are integers, so that few of them have a bar each. */
 void plot_bars(const double *at, size_t elements, bool integers);
-int compare_doubles(const void *a, const void *b); /* for qsort: ascending, without NaN */

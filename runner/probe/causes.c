@@ -2,8 +2,8 @@
  * the job. THE table at the end ranks the causes. */
 #include "causes.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+#include "runner/job/median.h"
 #include "runtime/plan/clock.h"
 
 /* Limits of what is ordinary. A layer with inputs near 1 has outputs near 1 if the root mean square
@@ -36,22 +36,15 @@ static double slope_of(const Past *p)
   return p->lr > 0 ? p->greatest / p->lr : 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Returns the median of `of` over the first n steps, without those that did not change the weights;
  * 0: no step did. */
-static double median(const Evidence *e, uint32_t n, double of(const Past *))
+static double usual_of(const Evidence *e, uint32_t n, double of(const Past *))
 {
   double *x = arena_array(e->a->c->arena, double, n + 1);
   uint32_t many = 0;
   for (uint32_t i = 0; i < n; i++)
     if (e->h.at.at[i].update > 0) x[many++] = of(&e->h.at.at[i]);
-  qsort(x, many, sizeof *x, by_size);
-  return many ? x[many / 2] : 0;
+  return median(x, many);
 }
 
 static double gradient_of(const Past *p)
@@ -71,7 +64,7 @@ static double rate_of(const Past *p)
 
 static bool has_jumped(const Evidence *e)
 {
-  double usual = median(e, e->spot, rate_of);
+  double usual = usual_of(e, e->spot, rate_of);
   return e->spot >= USUAL && usual > 0 && e->h.at.at[e->spot].lr >= JUMP * usual;
 }
 
@@ -134,7 +127,7 @@ static bool is_decay(const Evidence *e)
 static Blame find_blame(const Evidence *e)
 {
   const Past *p = &e->h.at.at[e->spot];
-  double usual = median(e, e->spot, slope_of);
+  double usual = usual_of(e, e->spot, slope_of);
   if (is_decay(e)) return BLAME_decay;
   if (has_jumped(e)) return BLAME_rate;
   if (e->spot >= USUAL && usual > 0 && slope_of(p) >= SPIKE * usual) return BLAME_spike;
@@ -193,7 +186,7 @@ static bool data_large(Evidence *e, Reason *out)
 {
   Input in = e->blame == BLAME_spike ? e->h.at.at[e->spot].input : history_input(&e->h, &e->lost);
   if (e->blame == BLAME_rate || e->blame == BLAME_decay) return false;
-  if (e->blame == BLAME_spike && in.greatest < SPIKE * median(e, e->spot, largest_data))
+  if (e->blame == BLAME_spike && in.greatest < SPIKE * usual_of(e, e->spot, largest_data))
     return false;
   if (in.rms < DATA_RMS && in.greatest < DATA_MOST) return false;
   const char *sample = in.few ? name_sample(e, 0.999 * in.greatest) : NULL;
@@ -317,7 +310,7 @@ static bool gradient_large(Evidence *e, Reason *out)
 {
   if (e->blame != BLAME_spike && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
-  double before = e->blame == BLAME_spike ? median(e, e->spot, gradient_of) : 0;
+  double before = e->blame == BLAME_spike ? usual_of(e, e->spot, gradient_of) : 0;
   const char *than = before > 0 ? SAY(e, ", after %.2g in the steps before", before) : "";
   out->shown =
       SAY(e,
@@ -359,7 +352,7 @@ static bool rate_large(Evidence *e, Reason *out)
   if (e->blame != BLAME_rate && e->blame != BLAME_gradient) return false;
   const Past *p = &e->h.at.at[e->spot];
   const char *jump = "";
-  if (has_jumped(e)) jump = SAY(e, " (mostly %.3g before)", median(e, e->spot, rate_of));
+  if (has_jumped(e)) jump = SAY(e, " (mostly %.3g before)", usual_of(e, e->spot, rate_of));
   if (!e->h.whole)
     out->shown = growth_text(e) + strlen("; ");
   else

@@ -1,8 +1,8 @@
 /* Runs steps with and without times in turn, and batches of evaluations. */
-#include <stdlib.h>
 #include <string.h>
 #include "compiler/cost/cpu.h"
 #include "profile.h"
+#include "runner/job/median.h"
 
 /* Returns the number of steps of the warm-up. The second half is timed: timed steps have graphs of
  * their own on a GPU, which must be recorded before the measurement. There is one for each half of
@@ -95,18 +95,6 @@ ampc_status profile_evaluate(Turns *t, const char *data_dir, uint32_t most)
 }
 
 /* ---- results ---- */
-
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *us, uint32_t n)
-{
-  if (n) qsort(us, n, sizeof *us, ascending);
-  return n ? us[n / 2] : 0;
-}
 
 void profile_finish(Turns *t, Inspection *in, Measured *out)
 {

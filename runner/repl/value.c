@@ -1,7 +1,7 @@
 /* Values of expressions. An expression is compiled as a program of one block, which runs once on a
  * twin. It can read one batch of data. */
 #include "commands.h"
-#include "runner/job/plot.h"
+#include "runner/job/median.h"
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
 #include "runtime/outside.h"
@@ -157,9 +157,9 @@ static bool measure(Repl *r, ampc_runtime *rt)
     n++;
   }
   if (n < 1) return repl_error(r, "interrupted");
-  qsort(times, (size_t)n, sizeof *times, compare_doubles);
-  printf("%.3f ms (median of %d; least %.3f ms), %u kernels\n", 1e3 * times[n / 2], n,
-         1e3 * times[0], ampc_program_of(rt)->n_kernels);
+  double middle = median(times, (size_t)n);
+  printf("%.3f ms (median of %d; least %.3f ms), %u kernels\n", 1e3 * middle, n, 1e3 * times[0],
+         ampc_program_of(rt)->n_kernels);
   return true;
 }
 
