@@ -37,9 +37,9 @@ typedef struct Options {
   uint32_t n_include_dirs, n_consts, n_settings, n_dims;
   const char *infer_block;   /* compile only this infer block; NULL: all blocks */
   const char **infer_inputs; /* calls that read the block's arguments, such as `npy("x.npy")` */
+  uint32_t n_infer_inputs;   /* 0: the caller of the block writes the arguments */
   const OpenText *open;      /* n_open files that are not read from disk */
   uint32_t n_open;
-  uint32_t n_infer_inputs; /* 0: the caller of the block writes the arguments */
   /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;

@@ -6,7 +6,6 @@
 #include "source.h"
 #include <string.h>
 
-/* True if more brackets are opened than closed; `amp repl` then reads another line. */
 Tokens lex_source(Compile *c, const Source *source)
 {
   Parser p = {.c = c,
@@ -17,6 +16,7 @@ Tokens lex_source(Compile *c, const Source *source)
   return p.raw;
 }
 
+/* True if more brackets are opened than closed; `amp repl` then reads another line. */
 bool ast_is_open(const char *text, uint32_t size)
 {
   Options options = {.error_limit = 1};

@@ -2,13 +2,28 @@
  * most likely cause. A twin with probes on all values repeats the steps; the run does not change.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "causes.h"
 #include "compiler/base/table.h"
 #include "compiler/driver.h"
+#include "runtime/plan/terminal.h"
 
 /* ---- output ---- */
+
+/* Prints a line. If it is too long, the next lines begin with `indent` blanks. */
+__attribute__((format(printf, 3, 4))) static void say(const Evidence *e, int indent,
+                                                      const char *fmt, ...)
+{
+  Arena *arena = e->a->c->arena;
+  Text lines = text_new(arena);
+  va_list args;
+  va_start(args, fmt);
+  text_wrap(&lines, arena_vprintf(arena, fmt, args), indent, line_columns());
+  va_end(args);
+  fprintf(stderr, "%s\n", lines.at);
+}
 
 static void tell_line(const Again *a, const Seen *s)
 {
@@ -20,8 +35,8 @@ static void tell_line(const Again *a, const Seen *s)
   fprintf(stderr, "  %5u | %s\n", s->place.line, kept);
 }
 
-/* Tells of a weight's last update: "; step 3 changed it by up to 1e+03 (AdamW, lr 1e+03)". */
-static void tell_update(const Evidence *e, const Seen *weight)
+/* Adds a weight's last update: "; step 3 changed it by up to 1e+03 (AdamW, lr 1e+03)". */
+static void add_update(Text *out, const Evidence *e, const Seen *weight)
 {
   const ampc_program *p = e->a->c->program;
   const History *h = &e->h;
@@ -31,8 +46,8 @@ static void tell_update(const Evidence *e, const Seen *weight)
   uint32_t optimizer = update->probe->optimizer;
   const Past *past = &h->at.at[h->changed - h->first];
   double lr = past->optimizer == optimizer ? past->lr : (double)e->a->optimizers[optimizer].lr;
-  fprintf(stderr, "; step %lld changed it by up to %.3g (%s, lr %.3g)", (long long)h->changed,
-          change, p->optimizers[optimizer].kind, lr);
+  text_printf(out, "; step %lld changed it by up to %.3g (%s, lr %.3g)", (long long)h->changed,
+              change, p->optimizers[optimizer].kind, lr);
 }
 
 /* Prints "    net relu `h`, f16, from 0.0025 up to 1.77" for each input. */
@@ -42,14 +57,16 @@ static void tell_inputs(const Evidence *e, const Seen *s)
   for (uint32_t i = 0; i < s->probe->of.n_in; i++) {
     const Seen *in = watch_input(&e->lost, s, i);
     if (!in || !in->range.n) continue;
-    if (!any) fputs("  it is computed from (absolute values)\n", stderr);
+    if (!any) say(e, 2, "  it is computed from (absolute values)");
     any = true;
-    fprintf(stderr, "    %s, %s, from %.3g up to %.3g", seen_name(&e->lost, in),
-            ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
+    Text line = text_new(e->a->c->arena);
+    text_printf(&line, "%s, %s, from %.3g up to %.3g", seen_name(&e->lost, in),
+                ir_dtype_name(in->probe->of.dtype), in->range.least, in->range.greatest);
     if (in->range.zeros)
-      fprintf(stderr, "; %lld of %lld are 0", (long long)in->range.zeros, (long long)in->range.n);
-    if (in->probe->kind == PROBE_weight) tell_update(e, in);
-    fputc('\n', stderr);
+      text_printf(&line, "; %lld of %lld are 0", (long long)in->range.zeros,
+                  (long long)in->range.n);
+    if (in->probe->kind == PROBE_weight) add_update(&line, e, in);
+    say(e, 6, "    %s", line.at);
   }
 }
 
@@ -60,24 +77,14 @@ static void tell_value(const Evidence *e)
   const char *place = "";
   if (s->place.source)
     place = arena_printf(e->a->c->arena, ", %s:%u", s->place.source->shown, s->place.line);
-  fprintf(stderr, "diagnosis: in step %lld the first value that is not finite is %s%s\n",
-          (long long)e->a->lost->step, seen_name(&e->lost, s), place);
+  say(e, 2, "diagnosis: in step %lld the first value that is not finite is %s%s",
+      (long long)e->a->lost->step, seen_name(&e->lost, s), place);
   tell_line(e->a, s);
-  fprintf(stderr,
-          "  of %lld numbers (%s), %lld are infinite and %lld are NaN; the largest finite one is "
-          "%.3g\n",
-          (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
-          (long long)r->nans, r->greatest);
+  say(e, 4,
+      "  of %lld numbers (%s), %lld are infinite and %lld are NaN; the largest finite one is %.3g",
+      (long long)r->n, ir_dtype_name(s->probe->of.dtype), (long long)r->infinite,
+      (long long)r->nans, r->greatest);
   tell_inputs(e, s);
-}
-
-static void tell_wrapped(const Evidence *e, const char *label, const char *words)
-{
-  Text text = text_new(e->a->c->arena);
-  Table t;
-  table_open(&t, e->a->c->arena, &text, &(TableView){0}, "value");
-  table_say(&t, 4, "    %s%s", label, words);
-  fputs(text.at, stderr);
 }
 
 enum { MOST_TOLD = 2 }; /* causes */
@@ -87,16 +94,15 @@ static void tell_causes(Evidence *e)
   Reason found[CAUSES_MOST];
   uint32_t n = causes_find(e, found);
   for (uint32_t i = 0; i < n && i < MOST_TOLD; i++) {
-    fprintf(stderr, "  %s: %s\n", i ? "or" : "most likely cause", found[i].cause);
-    tell_wrapped(e, "", found[i].shown);
-    tell_wrapped(e, "help: ", found[i].help);
+    say(e, 4, "  %s: %s", i ? "or" : "most likely cause", found[i].cause);
+    say(e, 4, "    %s", found[i].shown);
+    say(e, 4, "    help: %s", found[i].help);
   }
   if (e->blame && !e->h.whole)
-    tell_wrapped(e, "",
-                 "The steps before this one could not be repeated in time, or not with the same "
-                 "weights, so it is not known "
-                 "in which step the weights grew. Resume from a checkpoint near this step "
-                 "(--save-every) to see that.");
+    say(e, 4,
+        "    The steps before this one could not be repeated in time, or not with the same "
+        "weights. So the step in which the weights grew is not known. To see it, resume from a "
+        "checkpoint near this step (--save-every).");
 }
 
 /* ---- evidence ---- */

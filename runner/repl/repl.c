@@ -1,11 +1,13 @@
 /* amp repl: the session and its loop. */
 #include "commands.h"
+#include "compiler/base/table.h"
 #include "compiler/cli/options.h"
 #include "runner/runner.h"
 #include "runner/job/options.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/shown.h"
+#include "runtime/plan/terminal.h"
 #include <ctype.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,10 +39,13 @@ bool repl_error(Repl *r, const char *fmt, ...)
   va_list args;
   fflush(stdout);
   va_start(args, fmt);
-  char text[8192], shown[8192];
-  vsnprintf(text, sizeof text, fmt, args);
-  fprintf(stderr, "amp: %s\n", ampc_show(shown, sizeof shown, text, "\n\t"));
+  const char *text = arena_shown(r->arena, arena_vprintf(r->arena, fmt, args), "\n\t");
   va_end(args);
+  int columns = terminal_columns(STDERR_FILENO);
+  Text lines = text_new(r->arena);
+  text_puts(&lines, "amp: ");
+  text_wrap(&lines, text, 2, columns && !strchr(text, '\n') ? columns : INT_MAX);
+  fprintf(stderr, "%s\n", lines.at);
   r->failed = true;
   return false;
 }

@@ -1,6 +1,7 @@
 /* Training and evaluation in a session. The steps and their results are the same as with `amp
  * train`, but any number of steps can be run at a time. Ctrl-C stops after a step. */
 #include "commands.h"
+#include "compiler/base/table.h"
 #include "runner/probe/probe.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
@@ -62,7 +63,10 @@ static bool is_plain(double v)
 /* Ends the open line, which is now printed in full. */
 static void end_line(Run *t)
 {
-  if (t->line_open) printf("\r\033[K%s\n", t->line.at);
+  if (!t->line_open) return;
+  Text lines = text_new(t->r->arena);
+  text_wrap(&lines, t->line.at, 2, terminal_columns(STDOUT_FILENO));
+  printf("\r\033[K%s\n", lines.at);
   t->line_open = false;
 }
 

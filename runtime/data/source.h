@@ -29,8 +29,7 @@ void source_close(DataSource *s); /* call it also after a failed open */
  * `mean` and `deviation` have room for all channels. */
 ampc_status source_measure(const DataSource *s, double *mean, double *deviation);
 /* Finds the first value in the used samples that is NaN, or is not between -limit and limit.
- * *sample is the number of its sample in the whole source. Returns false if there is no such value.
- */
+ * *sample is the number of its sample in the whole source. Returns false if there is none. */
 bool source_find_lost(const DataSource *s, double limit, int64_t *sample, double *value);
 /* The first labels of a source, in the order of the data. */
 typedef struct Labels {
