@@ -11,7 +11,6 @@ job=tests/repl/small.amp
 status=0
 failed() { echo "FAILED: $*"; status=1; }
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 session() { timeout 500 "$amp" repl "$job" >"$work/out" 2>&1; } # inputs on stdin
 same() { cmp "$2" "$3" || failed "$1"; }
 built() { find "$work/cache" -name '*.so' | wc -l; }
