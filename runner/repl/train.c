@@ -1,7 +1,6 @@
 /* Training and evaluation in a session. The steps and their results are the same as with `amp
  * train`, but any number of steps can be run at a time. Ctrl-C stops after a step. */
 #include "commands.h"
-#include "compiler/base/table.h"
 #include "runner/probe/probe.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
@@ -14,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define REFRESH 0.1 /* seconds between two updates of a terminal's line */
@@ -60,13 +60,27 @@ static bool is_plain(double v)
   return v == 0 || (fabs(v) >= 1e-3 && fabs(v) < 1e6);
 }
 
+/* Prints a line of fields, which two blanks separate. No field is broken. */
+static void put_fields(const char *line, size_t columns)
+{
+  size_t used = 0;
+  while (*line) {
+    const char *next = strstr(line, "  ");
+    size_t n = next ? (size_t)(next - line) : strlen(line);
+    bool fits = used == 0 || used + 2 + n <= columns;
+    printf("%s%.*s", used == 0 ? "" : fits ? "  " : "\n  ", (int)n, line);
+    used = (fits ? used : 0) + (used ? 2 : 0) + n;
+    line += n + strspn(line + n, " ");
+  }
+}
+
 /* Ends the open line, which is now printed in full. */
 static void end_line(Run *t)
 {
   if (!t->line_open) return;
-  Text lines = text_new(t->r->arena);
-  text_wrap(&lines, t->line.at, 2, terminal_columns(STDOUT_FILENO));
-  printf("\r\033[K%s\n", lines.at);
+  fputs("\r\033[K", stdout);
+  put_fields(t->line.at, (size_t)terminal_columns(STDOUT_FILENO));
+  putchar('\n');
   t->line_open = false;
 }
 
