@@ -159,10 +159,19 @@ static bool holds_tile(const Kernel *k)
   return kernel_template(k) == TMPL_file && op_has(kernel_main_node(k), T_tiles);
 }
 
+/* Whether the kernel updates weights and also sums their norms. */
+static bool sums_norms(const Kernel *k)
+{
+  uint32_t at;
+  const Node *n = kernel_template(k) == TMPL_file ? kernel_main_node(k) : NULL;
+  return n && attr_find(op_of(n), "sums", &at) && n->attr[at].i;
+}
+
 /* Prints launch bounds. The plan has only this launch, so ptxas is told its block size, except for
  * launches of many parts: ptxas would spill registers rather than have fewer blocks. ptxas would
- * also spill if a thread keeps many numbers of a long sum, a row or a tile. Then it is told the
- * blocks per multiprocessor: two (column_part_rows), one if two do not fit, or three if two do. */
+ * also spill if a thread keeps many numbers of a long sum, a row, a tile or an update with norms.
+ * Then it is told the blocks per multiprocessor: two (column_part_rows), one if two do not fit, or
+ * three if two do; four for an update. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -172,6 +181,8 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
   else if (blocks_of_columns(k))
     EMIT(k->p, "__launch_bounds__(%u, %u)\n", block, blocks_of_columns(k));
+  else if (sums_norms(k))
+    EMIT(k->p, "__launch_bounds__(%u, 4)\n", block);
   else if (!k->group->n_parts)
     EMIT(k->p, "__launch_bounds__(%u)\n", block);
 }
