@@ -6,7 +6,7 @@ cmake --preset asan -G Ninja --log-level=WARNING >/dev/null
 cmake --build build-asan --target sanitized
 # oneDNN keeps its buffers, and loaded libraries stay loaded. Neither is a leak of ampc.
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
-# A report gives an exit status that no test expects. (A mistake in a job gives 1.) On some machines LeakSanitizer fails
-# on thread-local variables of unloaded libraries, which kernels have, if it tracks them.
+# A report gives an exit status that no test expects. (A mistake in a job gives 1.)
+# LeakSanitizer must not track thread-local variables: on some machines it crashes on those of unloaded kernels.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99:intercept_tls_get_addr=0 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
 ctest --test-dir build-asan -L asan -j "$(nproc)" --output-on-failure --no-tests=error

@@ -181,10 +181,8 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
   else if (blocks_of_columns(k))
     EMIT(k->p, "__launch_bounds__(%u, %u)\n", block, blocks_of_columns(k));
-  else if (sums_norms(k))
-    EMIT(k->p, "__launch_bounds__(%u, 4)\n", block);
   else if (!k->group->n_parts)
-    EMIT(k->p, "__launch_bounds__(%u)\n", block);
+    EMIT(k->p, sums_norms(k) ? "__launch_bounds__(%u, 4)\n" : "__launch_bounds__(%u)\n", block);
 }
 
 /* Prints a kernel. The template of an op with a file contains the head and the braces. */

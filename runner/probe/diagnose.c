@@ -1,6 +1,5 @@
 /* Says why a run was lost: the first value that is not finite, what it is computed from, and the
- * most likely cause. A twin with probes on all values repeats the steps; the run does not change.
- */
+ * most likely cause. A twin with probes on all values repeats the steps. The run stays as it is. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -94,7 +94,7 @@ static const OptionRow selftest_options[] = {
     {"seed", 0, "N", "seed of the first random graph (default 1)", .kind = OPTION_number,
      .field = offsetof(TestRun, seed)},
     {"brief", 0, NULL,
-     "run each case once: without runs without fusion, differences of the loss, and jvp",
+     "run each case once: no runs without fusion, no differences of the loss, no jvp",
      .kind = OPTION_flag, .field = offsetof(TestRun, brief)},
     {"json", 0, NULL, "print the result as JSON", .kind = OPTION_flag,
      .field = offsetof(TestRun, json)},

@@ -196,6 +196,7 @@ def narrow():
     t = Terminal("repl", "tests/repl/small.amp", COLUMNS="40")
     t.expect(r"^amp> ")
     t.type(":train 40", r"loss [0-9.]+\n  acc [0-9.]+  opt.lr 0.01  scale 65536\n  skipped 0$", r"^trained 40 steps")
+    t.type(":set foo=1", r"^amp: the program has no setting foo;\n  :set lists them$")
     shown = [part.split("\r\n") for part in t.raw.split("\r\x1b[K")[1:]]
     if len(shown) < 2 or any(len(part[0]) > 39 for part in shown if len(part) == 1):
         raise Failed(f"lines of a run: {shown}")

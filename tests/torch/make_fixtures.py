@@ -434,7 +434,7 @@ class MLP:
     inputs, batch, batches = 784, 32, 20
     sample = 101   # every 101st final weight is stored
     margin = 8e-6  # a sum of fc1 in f32 may be off by 1e-6
-    orders = 100   # with 8, a draw was chosen in which other processors get another sign
+    orders = 100   # with 8, a draw was chosen in which the sign of a gradient depends on the processor
     shapes = {"fc1.weight": (64, 784), "fc1.bias": (64,), "fc2.weight": (10, 64), "fc2.bias": (10,)}
     running = {}
 
