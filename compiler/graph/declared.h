@@ -54,6 +54,7 @@ typedef struct ParamGroup {
   int64_t slice, moment; /* pass memory: elements that a member updates, and the first of them in
                             the moments; without other members `count` and `first` */
   bool shared;           /* all its parameters are shares, Note [shares] in shares.h */
+  bool logged;           /* --norms: a `minimize` has a metric for its norms */
   int64_t first, count;  /* range in GRAD and the moments, in elements; pass memory */
   int64_t master;        /* its first element in MASTER: at `first`, except for shares */
 } ParamGroup;

@@ -123,6 +123,12 @@ int64_t ir_adds_to(const Node *n)
   return n->op == OP_grad_accumulate ? attr_int(n, "param") : -1;
 }
 
+bool ir_stops_gradient(const Graph *g, const Node *n)
+{
+  return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
+         !dtype_is_float(n->dtype);
+}
+
 /* ---- loops ---- */
 
 Value ir_next(Compile *c, const Cursor *at, Value carry, Value x)

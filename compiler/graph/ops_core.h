@@ -32,6 +32,8 @@ Value ir_sum_to(Compile *c, const Cursor *at, Value x, const Node *like);
 Parameter *ir_parameter(const Graph *g, const Node *n); /* NULL if n is no parameter */
 /* Returns the index of the parameter to whose gradient n adds; -1 if n adds to no gradient. */
 int64_t ir_adds_to(const Node *n);
+/* True if no gradient flows from n to its inputs: integers, bools, ops without a rule, no_grad. */
+bool ir_stops_gradient(const Graph *g, const Node *n);
 
 /* ---- loops: Note [loops] in node.h ---- */
 

@@ -52,7 +52,7 @@ static const Node *find_final(const Backward *b, Value y, uint32_t first, const 
   for (uint32_t k = count; k-- > 0;) {
     const Node *m = &g->nodes.at[first + k];
     if (!needed[k]) continue;
-    if (of_dy[k] && backward_stops(g, m)) final = m;
+    if (of_dy[k] && ir_stops_gradient(g, m)) final = m;
     for (uint32_t i = 0; i < m->n_in; i++)
       if (m->in[i].id >= first) needed[m->in[i].id - first] = true;
   }

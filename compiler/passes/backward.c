@@ -18,13 +18,6 @@ void backward_init(Backward *b, Compile *c, uint32_t n)
   b->next = ir_nexts(c);
 }
 
-/* True if no gradient flows from n to its inputs: integers, bools, ops without a rule, no_grad. */
-bool backward_stops(const Graph *g, const Node *n)
-{
-  return op_of(n)->gradient == grad_none || g->regions.at[n->region].no_grad ||
-         !dtype_is_float(n->dtype);
-}
-
 /* Returns the first input that n is computed from: 1 for `next`, which only writes input 0. */
 static uint32_t first_operand(const Node *n)
 {
@@ -40,7 +33,7 @@ static bool find_led(const Backward *b, Value y, bool *leads)
   for (uint32_t id = 1; id <= y.id; id++) {
     const Node *n = &g->nodes.at[id];
     bool led = leads[id] || b->wanted[id];
-    for (uint32_t i = first_operand(n); i < n->n_in && !backward_stops(g, n); i++)
+    for (uint32_t i = first_operand(n); i < n->n_in && !ir_stops_gradient(g, n); i++)
       led = led || leads[n->in[i].id];
     if (ir_carries(n)) led = led || leads[b->next[id].id];
     if (n->op == OP_next) more = more || (led && !leads[n->in[0].id]);
@@ -56,7 +49,7 @@ static bool find_leading(const Backward *b, Value y, const bool *leads)
   for (uint32_t id = y.id; id > 0; id--) {
     const Node *n = &g->nodes.at[id];
     if (!b->active[id]) continue;
-    for (uint32_t i = first_operand(n); i < n->n_in && !backward_stops(g, n); i++)
+    for (uint32_t i = first_operand(n); i < n->n_in && !ir_stops_gradient(g, n); i++)
       b->active[n->in[i].id] = b->active[n->in[i].id] || leads[n->in[i].id];
     uint32_t next = b->next[id].id;
     more = more || (next && leads[next] && !b->active[next]);
@@ -93,7 +86,7 @@ static const Node *find_cut(const Backward *b, Value y)
   for (uint32_t id = y.id; id > 0; id--) {
     const Node *n = &g->nodes.at[id];
     if (!reached[id] || !depends[id]) continue;
-    if (backward_stops(g, n) && !b->wanted[id]) return n;
+    if (ir_stops_gradient(g, n) && !b->wanted[id]) return n;
     for (uint32_t i = 0; i < n->n_in; i++) reached[n->in[i].id] = true;
   }
   return NULL;
@@ -311,7 +304,7 @@ static void join_slices(Backward *b, Value v)
 void backward_step(Backward *b, Value v)
 {
   join_slices(b, v);
-  if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
+  if (!ir_stops_gradient(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
 }
 
 /* Visits nodes by descending id: all users of a node come first, so its gradient is complete. */
@@ -324,7 +317,7 @@ void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data
     if (!b->active[id] || !b->dx[id].id || ir_node(b->c->graph, v)->loop) continue;
     join_slices(b, v);
     if (b->wanted[id]) done(data, v, b->dx[id]);
-    if (!backward_stops(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
+    if (!ir_stops_gradient(b->c->graph, ir_node(b->c->graph, v))) step_back(b, v);
   }
 }
 

@@ -26,8 +26,6 @@ bool backward_find(Backward *b, Value y);
 /* Appends the gradients. Calls done(data, v, gradient) when that of wanted node v is complete. */
 typedef void BackwardDone(void *data, Value v, Value gradient);
 void backward_run(Backward *b, Value y, Value dy, BackwardDone *done, void *data);
-/* True if no gradient flows from n to its inputs. */
-bool backward_stops(const Graph *g, const Node *n);
 /* Notes the first node on the way back from y that stops gradients to a wanted node, such as a
  * detach or an argmax. */
 void backward_note_cut(const Backward *b, Value y);

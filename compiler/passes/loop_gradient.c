@@ -134,7 +134,7 @@ static void begin_carried(LoopBack *l, Value carry)
 static void slice_back(LoopBack *l, Value stack)
 {
   Backward *b = l->b;
-  if (!b->dx[stack.id].id || backward_stops(b->c->graph, ir_node(b->c->graph, stack))) return;
+  if (!b->dx[stack.id].id || ir_stops_gradient(b->c->graph, ir_node(b->c->graph, stack))) return;
   Cursor at = backward_cursor(b->c->graph, stack);
   Value x = ir_node(b->c->graph, stack)->in[0];
   Value dy = ir_turn(b->c, &at, b->dx[stack.id], l->back);
@@ -145,7 +145,7 @@ static void next_back(LoopBack *l, Value next)
 {
   Backward *b = l->b;
   Value x = ir_node(b->c->graph, next)->in[1];
-  if (!b->dx[next.id].id || backward_stops(b->c->graph, ir_node(b->c->graph, next))) return;
+  if (!b->dx[next.id].id || ir_stops_gradient(b->c->graph, ir_node(b->c->graph, next))) return;
   Cursor at = backward_cursor(b->c->graph, next);
   if (b->active[x.id]) backward_add(b, &at, x, b->dx[next.id]);
 }
@@ -167,7 +167,7 @@ static void node_back(LoopBack *l, uint32_t id)
   } else if (n->op == OP_next) {
     next_back(l, v);
   } else if (b->active[id] && b->dx[id].id) {
-    if (n->op == OP_turn && !backward_stops(g, n))
+    if (n->op == OP_turn && !ir_stops_gradient(g, n))
       vec_push(b->c->arena, &l->turns, v);
     else if (n->op != OP_turn)
       backward_step(b, v);

@@ -53,12 +53,14 @@ void norms_append(Compile *c, const Node *minimize, const Value *gradients, cons
     Values parts = {0};
     int64_t grads = add_sums(c, optimizer, key, gradients, &parts);
     int64_t rows = grads + add_sums(c, optimizer, key, updates, &parts);
+    int64_t own = metric;
+    metric += o->groups.at[key].settings == key && o->groups.at[key].logged;
     if (!rows) continue;
     Value sums = ir_append(c, &at, OP_cat, parts.at, parts.n, NULL);
     if (optimizer_slices(c->graph, o) > 1) sums = ir_append(c, &at, OP_member_rows, &sums, 1, NULL);
     Value lr = minimize->in[1 + key * optimizer_of(o)->n_settings];
     ir_append(c, &at, OP_update_norms, (Value[]){sums, lr}, 2,
-              ATTRS({"optimizer", {.i = optimizer}}, {"metric", {.i = metric++}},
-                    {"rows", {.i = rows}}, {"grads", {.i = grads}}));
+              ATTRS({"optimizer", {.i = optimizer}}, {"metric", {.i = own}}, {"rows", {.i = rows}},
+                    {"grads", {.i = grads}}));
   }
 }

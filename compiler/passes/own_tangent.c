@@ -43,7 +43,8 @@ static bool can_turn(const Turned *t, uint32_t first)
     if (op_has(n, T_crosses)) return refuse(t, "`scan`", n);
     if (own && !own_has_backward(g, (Value){id}))
       return refuse(t, arena_printf(c->arena, "op `%s`: it has no `backward`", own->name), n);
-    if (backward_stops(g, n)) return refuse(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);
+    if (ir_stops_gradient(g, n))
+      return refuse(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);
   }
   return true;
 }

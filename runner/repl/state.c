@@ -90,7 +90,7 @@ static const char *optimizers_text(Arena *arena, const ampc_program *p, const am
 {
   Text t = text_new(arena);
   text_puts(&t, q->buffer          ? "buffer"
-                : q->optimizer < 0 ? "frozen"
+                : q->optimizer < 0 ? "not trained"
                                    : p->optimizers[q->optimizer].name);
   for (uint32_t i = 0; i < p->n_shares; i++)
     if (strcmp(p->shares[i].path, q->path) == 0)

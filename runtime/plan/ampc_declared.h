@@ -33,7 +33,8 @@ typedef struct ampc_init {
 typedef struct ampc_param {
   const char *path; /* PyTorch state_dict path: "fc1.weight" */
   bool buffer;      /* in BUFFER, not in MASTER; no gradient */
-  int optimizer;    /* index of its first optimizer; -1: frozen or in no optimizer */
+  int optimizer; /* index of its first optimizer; -1: frozen, in no optimizer, or no loss reaches it
+                  */
   ampc_dtype dtype; /* f32 except for buffers */
   uint32_t rank;
   int64_t dim[AMPC_MAX_RANK];

@@ -451,6 +451,20 @@ static bool is_wanted(const Entries *e, const char *name)
   return strcmp(name, "__metadata__") == 0;
 }
 
+/* Reports a tensor of the file that the program lacks. */
+static ampc_status unwanted(const char *path, const ampc_program *p, const char *name)
+{
+  const char *of = strchr(name, '/');
+  for (uint32_t i = 0; i < p->n_params && strncmp(name, "optimizer.", 10) == 0 && of; i++)
+    if (strcmp(p->params[i].path, of + 1) == 0 && p->params[i].optimizer < 0)
+      return ampc_fail(AMPC_BAD_FILE,
+                       "%s has %s, but no optimizer of %s trains %s; a clause `load(\"%s\")` of "
+                       "the model takes the weights alone",
+                       path, name, p->source, of + 1, path);
+  return ampc_fail(AMPC_BAD_FILE, "%s is of another model: it has %s, which %s lacks", path, name,
+                   p->source);
+}
+
 /* Checks that the file's names have the same order: the net would otherwise confuse the classes. */
 static ampc_status check_classes(const char *path, const ampc_program *p, const TensorFile *f)
 {
@@ -484,15 +498,16 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
   }
   const char *name;
   json_t *entry;
-  json_object_foreach(f->header, name, entry) if (!is_wanted(e, name)) return ampc_fail(
-      AMPC_BAD_FILE, "%s is of another model: it has %s, which %s lacks", path, name, p->source);
+  json_object_foreach(f->header, name, entry) if (!is_wanted(e, name)) return unwanted(path, p,
+                                                                                       name);
   char wanted[17];
   snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->model_hash);
   if (!hash || strcmp(hash, wanted) != 0)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is of another model: its parameters are those of %s, but "
-                     "other optimizers update them",
-                     path, p->source);
+                     "other optimizers update them; a clause `load(\"%s\")` of the model takes "
+                     "the weights alone",
+                     path, p->source, path);
   return check_classes(path, p, f);
 }
 

@@ -34,14 +34,10 @@ static const Opt *last_step(const Lower *l, uint32_t param)
 }
 
 /* True if the node passes its value on but no gradient, like detach. */
-static bool cuts(const Node *n)
+static bool cuts(const Lower *l, const Node *n)
 {
-  return op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
-}
-
-bool gradient_stops(const Lower *l, const Node *n)
-{
-  return cuts(n) || l->g->regions.at[n->region].no_grad;
+  bool detaches = op_of(n)->tmpl == TMPL_alias && op_of(n)->gradient == grad_none;
+  return detaches || l->g->regions.at[n->region].no_grad;
 }
 
 /* Finds out if the loss depends on the optimizer's parameters. Inputs precede their users in the
@@ -56,7 +52,7 @@ static Reach reach(Lower *l, const Opt *opt, Value loss)
     if (!needed[id]) continue;
     if (ir_parameter(l->g, n)) {
       if (!reads_average(l->g, n)) reach_param(l, &r, n, opt);
-    } else if (gradient_stops(l, n)) {
+    } else if (cuts(l, n)) {
       r.cut = n;
     } else {
       /* cast_like reads only the type of its second input */
@@ -93,6 +89,7 @@ static int64_t norm_metrics(Lower *l, const Opt *o)
   int64_t first = -1;
   for (uint32_t i = 0; i <= o->groups.n; i++) {
     if (!optimizer_has_group(l->g, o->index, i)) continue;
+    l->g->optimizers.at[o->index].groups.at[i].logged = true;
     const char *key = i ? o->groups.at[i - 1].key : o->name;
     const Metric m = {.name = arena_printf(l->arena, "update.%s", key),
                       .kind = AMPC_METRIC_UPDATES,

@@ -30,10 +30,11 @@ Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
 
 /* ---- minimize.c ---- */
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);
-bool gradient_stops(const Lower *l, const Node *n); /* no gradient passes through the node */
 
 /* ---- unreached.c ---- */
-void check_unreached(Lower *l);
+/* Takes parameters that no loss reaches away from their optimizers, and warns: W607. Call it before
+ * shares are settled. */
+void drop_unreached(Lower *l);
 
 /* ---- schedule.c ---- */
 /* Returns the node of a setting: one node for each key and block. */

@@ -1,14 +1,19 @@
-/* Warns about parameters that an optimizer trains, but that no loss reaches: W607. */
+/* Parameters of an optimizer that none of its losses reaches. Without a gradient nothing changes
+ * them, as in PyTorch, where their `grad` is None: no weight decay, no moments, no average. So the
+ * optimizer gives them up, and warning W607 names those that no optimizer keeps. */
 #include "optimizer.h"
 #include "compiler/graph/shares.h"
 
-/* Marks the nodes on which marked nodes depend. Inputs precede their users in the array. */
+/* Marks the nodes to which marked nodes pass a gradient. Inputs precede their users in the
+ * array. */
 static void mark_back(const Lower *l, bool *needed)
 {
   for (uint32_t id = l->g->nodes.n; id-- > 1;) {
     const Node *n = &l->g->nodes.at[id];
-    if (!needed[id] || gradient_stops(l, n)) continue;
-    for (uint32_t i = 0; i < n->n_in; i++) needed[n->in[i].id] = true;
+    if (!needed[id] || ir_stops_gradient(l->g, n)) continue;
+    /* cast_like reads only the type of its second input */
+    uint32_t values = n->op == OP_cast_like ? 1 : n->n_in;
+    for (uint32_t i = 0; i < values; i++) needed[n->in[i].id] = true;
   }
 }
 
@@ -49,29 +54,89 @@ static const char *frozen_path(Lower *l, const Parameter *p, const bool *read)
   return dot ? arena_strndup(l->arena, path, (size_t)(dot - path)) : path;
 }
 
-/* Sets read[i] if a loss of an optimizer that trains parameter i reaches it. */
+/* Sets read[i] if a loss of the optimizer reaches entry i, a parameter or a share. */
 static void mark_read(Lower *l, const Opt *o, bool *read)
 {
   bool *needed = reached(l, o->index);
   for (uint32_t id = 1; id < l->g->nodes.n; id++) {
     const Node *n = &l->g->nodes.at[id];
     if (!needed[id] || !ir_parameter(l->g, n) || reads_average(l->g, n)) continue;
-    uint32_t param = (uint32_t)attr_int(n, "index");
-    read[param] = read[param] || share_find(l->g, param, o->index) != NO_SHARE;
+    uint32_t entry = share_find(l->g, (uint32_t)attr_int(n, "index"), o->index);
+    if (entry != NO_SHARE) read[entry] = true;
   }
 }
 
-void check_unreached(Lower *l)
+static void warn(Lower *l, const Parameter *p, const bool *read)
 {
-  bool *read = arena_array(l->arena, bool, l->g->params.n + 1);
-  for (uint32_t i = 0; i < l->optimizers.n; i++) mark_read(l, l->optimizers.at[i], read);
-  for (uint32_t i = 0; i < share_params(l->g); i++) {
-    const Parameter *p = &l->g->params.at[i];
-    const Optimizer *o = p->optimizer < 0 ? NULL : &l->g->optimizers.at[p->optimizer];
-    if (!o || !o->updates || read[i]) continue;
-    diag_warning(l->c, W607, p->span, "no loss reaches `%s`, so `%s` does not train it", p->path,
-                 o->name);
-    diag_help(l->c, "use it, or write `freeze(\"%s\")` in `model %s`", frozen_path(l, p, read),
-              p->model);
+  diag_warning(l->c, W607, p->span, "no loss reaches `%s`, so `%s` does not train it", p->path,
+               l->g->optimizers.at[p->optimizer].name);
+  diag_help(l->c, "use it, or write `freeze(\"%s\")` in `model %s`", frozen_path(l, p, read),
+            p->model);
+}
+
+/* Removes entry i. If a later optimizer of the parameter has a share, the first share that is
+ * reached becomes the parameter's own entry. */
+static void give_up(Lower *l, uint32_t i, bool *read)
+{
+  Parameter *p = &l->g->params.at[i];
+  p->optimizer = -1;
+  p->group = 0;
+  for (uint32_t k = share_params(l->g); k < l->g->params.n && p->optimizer < 0; k++) {
+    Parameter *share = &l->g->params.at[k];
+    if (share->of != (int)i || !read[k]) continue;
+    p->optimizer = share->optimizer;
+    p->group = share->group;
+    read[k] = false;
+    read[i] = true;
   }
+}
+
+/* Removes the shares that no loss reaches, and those that give_up() has used. */
+static void drop_shares(Lower *l, const bool *read)
+{
+  uint32_t kept = share_params(l->g);
+  for (uint32_t k = kept; k < l->g->params.n; k++)
+    if (read[k]) l->g->params.at[kept++] = l->g->params.at[k];
+  l->g->params.n = kept;
+}
+
+/* The average of a weight that nothing changes is the weight. So `.ema()` reads the weight. */
+static void read_weights(Lower *l)
+{
+  for (uint32_t id = 1; id < l->g->nodes.n; id++) {
+    Node *n = &l->g->nodes.at[id];
+    if (n->op != OP_param || !attr_int(n, "average")) continue;
+    if (share_average(l->g, (uint32_t)attr_int(n, "index")) < 0) attr_set_int(n, "average", 0);
+  }
+}
+
+/* True if the entry stays although no loss of its optimizer reaches it: an optimizer without a
+ * `minimize` has no updates, and an average of a weight that another optimizer trains is kept by
+ * the update. */
+static bool stays(const Graph *g, uint32_t entry, const bool *read)
+{
+  const Parameter *p = &g->params.at[entry];
+  if (p->optimizer < 0) return false;
+  bool trained = false;
+  for (uint32_t i = 0; i < g->params.n; i++)
+    trained = trained || (read[i] && share_weight(g, &g->params.at[i]) == share_weight(g, p));
+  const Optimizer *o = &g->optimizers.at[p->optimizer];
+  return !o->updates || (o->ema && trained);
+}
+
+void drop_unreached(Lower *l)
+{
+  Graph *g = l->g;
+  if (l->c->options.watch) return; /* the watched block may lack its `minimize` */
+  bool *read = arena_array(l->arena, bool, g->params.n + 1);
+  for (uint32_t i = 0; i < l->optimizers.n; i++) mark_read(l, l->optimizers.at[i], read);
+  for (uint32_t i = 0; i < g->params.n; i++) read[i] = read[i] || stays(g, i, read);
+  for (uint32_t i = 0; i < share_params(g); i++) {
+    const Parameter before = g->params.at[i];
+    if (read[i] || before.optimizer < 0) continue;
+    give_up(l, i, read);
+    if (!read[i]) warn(l, &before, read);
+  }
+  drop_shares(l, read);
+  read_weights(l);
 }
