@@ -4,14 +4,17 @@
  * that is not finite: no update is applied from then on, and the weights stay as they are. @scale:
  * the optimizer has its own loss scale, which scaler_update changes. @replay: Note [replay] in
  * compiler/passes/gradient.c; @looks: this kernel only checks the gradients. @micro: only the last
- * body of a step decides. */
+ * body of a step decides. A loss that is not finite in an earlier body counts for the step, but
+ * only for the optimizers that minimize it: the next loss replaces state->bad_loss. */
 __global__ void $name($arguments)
 {
-@micro@!looks  ONE_THREAD {
+@micro  ONE_THREAD {
+@micro@!unscaled    optimizer->overflowed = (state->first ? 0 : optimizer->overflowed) || state->bad_loss;
+@micro@!unscaled    if (optimizer->overflowed && !state->bad_loss) state->bad_loss = -1 - state->step;
 @micro@!looks    optimizer->first = state->first;
 @micro@!looks    optimizer->waits = !state->closes;
 @micro@!looks    if (!state->closes) optimizer->found_inf = 0;
-@micro@!looks  }
+@micro  }
 @micro  if (state->closes)
   ROW_LOOP(256, int, row, 1) {
     ROW_PART(real, sum_part, R(0.0));

@@ -215,4 +215,37 @@ sed 's|, (step == 5) . (step == 7))|, step == 99) / (1.0 - (step == 5).to(f32))|
 passes "a loss that is not finite" train --save "$work/high" "$d/lost.amp"
 got=$(numbers "$work/high")
 [ "$got" = "replayed:9scale:64skipped:1" ] || failed "$got"
+# ---- two optimizers with accumulate=2: which loss is not finite, and in which body --------------------------
+cd "$work" || exit 1
+cat >bodies.amp <<'AMP'
+module M {
+  w = Parameter([1], init=ones_())
+  def forward(k) { # k is 1: an infinite gradient of a finite loss; 2: an infinite loss of a finite gradient
+    autocast(f32) { return (w * (1.0 + (k == 1.0).to(f32) * 3e38) + (k == 2.0).to(f32) * 3e38 * 3e38).sum() }
+  }
+}
+model a = M()
+model b = M()
+optimizer oa = SGD(a, lr=0.125, accumulate=2)
+optimizer ob = SGD(b, lr=0.125, accumulate=2)
+precision f16 { scaler(init=16.0, interval=2) }
+data kinds() { return csv("kinds.csv", ["a"]), csv("kinds.csv", ["b"]) }
+train x, y in kinds() with batch=1, shuffle=false { minimize a(x[0]) with oa; minimize b(y[0]) with ob }
+eval x, y in kinds() with batch=1 { metric a = a.w.sum(); metric b = b.w.sum() }
+AMP
+# torch.amp.GradScaler with an infinite gradient in place of an infinite loss: three steps of 0.125 of
+# which an optimizer skips the first; an overflow of any optimizer keeps the scale from growing
+while read -r kinds a b skipped; do
+  { echo a,b; echo "$kinds" | tr ';' '\n'; printf '0,0\n%.0s' 1 2 3 4; } >kinds.csv
+  passes "bodies $kinds" "$amp" train --device cpu --quiet bodies.amp
+  grep -q "eval a: $a" out && grep -q "b: $b" out && grep -q "skipped steps: $skipped of 3" out || failed "bodies $kinds"
+done <<'END'
+0,0;0,0 0.6250 0.6250 0
+2,0;0,0 0.7500 0.6250 1
+0,2;0,0 0.6250 0.7500 1
+0,0;2,0 0.7500 0.6250 1
+2,0;0,1 0.7500 0.7500 1
+1,0;2,0 0.7500 0.6250 1
+2,2;0,0 0.7500 0.7500 1
+END
 finish
