@@ -276,6 +276,46 @@ static bool assigned_again(const Gradient *p, uint32_t i)
   return false;
 }
 
+/* True if the n nodes have an update of Buffer `param` by each body of a step. */
+static bool has_update(const Node *nodes, uint32_t n, uint16_t block, int64_t param)
+{
+  for (uint32_t i = 1; i < n; i++) {
+    const Node *m = &nodes[i];
+    bool once = op_has(m, T_assigns) && attr_int(m, "once");
+    if (op_has(m, T_running) && !once && m->block == block && attr_int(m, "param") == param)
+      return true;
+  }
+  return false;
+}
+
+/* With `accumulate` a statement runs once, in the last body of a step. Reports one that reads
+ * running statistics which the earlier bodies have changed, but not the last one yet. */
+static void check_settled(Gradient *p, const Node *n)
+{
+  Compile *c = p->c;
+  const Graph *g = c->graph;
+  int64_t bodies = g->blocks.at[n->block].accumulate;
+  if (bodies < 2 || !attr_int(n, "once") || diag_error_count(c)) return;
+  bool *needed = needed_for(c, n->in[0]);
+  for (uint32_t id = 1; id <= n->in[0].id; id++) {
+    const Node *m = &g->nodes.at[id];
+    const Parameter *of = needed[id] ? ir_parameter(g, m) : NULL;
+    if (!of || !of->buffer) continue;
+    int64_t param = attr_int(m, "index");
+    if (!has_update(p->r.old, p->r.n_old, n->block, param) ||
+        has_update(g->nodes.at, g->nodes.n, n->block, param))
+      continue;
+    diag_error(
+        c, E605, n->span,
+        "this reads `%s` in the middle of a step: with accumulate=%lld each body of the step "
+        "changes it",
+        of->path, (long long)bodies);
+    diag_help(c, "write the statement after `minimize`: the next step begins with what it reads "
+                 "there");
+    return;
+  }
+}
+
 /* Appends updates of running statistics. The running mean and variance of batch norm must not
  * change if a step is skipped because of an overflow. So their updates come right after the
  * decision of the first optimizer whose loss needs them. Updates that no loss needs stay in
@@ -296,6 +336,7 @@ static void append_running(Gradient *p, const Node *minimize)
       continue;
     }
     if (op_has(&n, T_assigns) && assigned_again(p, i)) continue; /* overwritten before any read */
+    if (op_has(&n, T_assigns)) check_settled(p, &n);
     /* Only this pass reads input `of` */
     if (n.n_in > 1 && !op_has(&n, T_assigns)) *last = (Value){0};
     attr_set_int(&n, "optimizer", attr_int(minimize, "optimizer"));
@@ -372,6 +413,7 @@ static bool append_assignment(Gradient *p, const Node *n)
     uint32_t at = last_update(p, n->block, (uint32_t)attr_int(m, "index"), &other);
     if (at > last) last = at, by = other;
   }
+  check_settled(p, n);
   Node own = *n;
   attr_set_int(&own, "optimizer", by);
   vec_push(p->c->arena, &p->c->graph->nodes, own);
