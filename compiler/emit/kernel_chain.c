@@ -73,6 +73,16 @@ void chain_add(Chain *ch, Value v)
   }
 }
 
+/* True if one of the first n loads has a variable of this value. */
+static bool has_variable(const Chain *ch, uint32_t n, Value root)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    any =
+        any || (ch->loads.at[i].named && value_root(ch->k->g, ch->loads.at[i].value).id == root.id);
+  return any;
+}
+
 /* Prints "const real t12 = from_f16(x[i]);" for a load that is used more than once; otherwise the
  * load is part of the expression. A value that this kernel overwrites is always loaded first. The
  * load of a value at a second index has a suffix: t12_1. */
@@ -84,11 +94,19 @@ static void put_load(Chain *ch, uint32_t i)
   Value root = value_root(k->g, l->value);
   if (op_has(ir_node(k->g, root), T_literal)) return;
   if (l->uses < 2 && !argument_is_reused(k, root)) return;
+  const Load *before = ch->around ? find_load(ch->around, l->value, l->index) : NULL;
+  if (before && before->named) {
+    l->text.text = before->text.text;
+    return;
+  }
   bool taken = false;
   for (uint32_t j = 0; j < i; j++) taken |= value_root(k->g, ch->loads.at[j].value).id == root.id;
-  const char *name = arena_printf(k->c->arena, taken ? "t%u_%u" : "t%u", root.id, i);
+  uint32_t others = ch->around ? ch->around->loads.n : 0, number = i;
+  if (others && has_variable(ch->around, others, root)) taken = true, number += others;
+  const char *name = arena_printf(k->c->arena, taken ? "t%u_%u" : "t%u", root.id, number);
   EMIT(k->p, "const %s %s = %s;\n", local_type(ir_node(k->g, root)->dtype), name, l->text.text);
   l->text.text = name;
+  l->named = true;
 }
 
 void chain_put_loads(Chain *ch)

@@ -159,6 +159,7 @@ typedef struct Load { /* an operand in memory */
   Value value;        /* as the node names it: an alias has its own shape */
   const char *index;  /* of the element */
   uint32_t uses;
+  bool named; /* it has a variable */
   Operand text;
 } Load;
 /* Returns the index of an element as text, in the variables of a frame's loops. */
@@ -170,6 +171,7 @@ typedef struct Chain { /* the nodes and loads of one loop */
   const void *frame;
   VEC(Value) nodes; /* nodes in execution order */
   VEC(Load) loads;
+  const struct Chain *around; /* its loads are printed before and in scope: of rows; or NULL */
 } Chain;
 
 /* Returns how often n reads the input; 0: only its shape */

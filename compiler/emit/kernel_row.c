@@ -280,6 +280,7 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   chain_begin(&elements, k, r->space, element_index, r);
   chain_begin(&of_column, k, r->space, element_index, r);
+  elements.around = row_values;
   use_pieces(r, row_values, uses, PIECE_row_value, r->columns ? 1 : 2);
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
