@@ -95,8 +95,9 @@ static size_t break_of(const char *lead, const char *s, size_t n, size_t room)
   bool quoted = false, blank = !lead[strspn(lead, " ")];
   int depth = blank && s[strspn(s, " ")] == '{' ? -1 : 0;
   for (size_t i = strcspn(s, marks); i + 1 < n; i++, i += strcspn(s + i, marks)) {
-    if (s[i] == '\\' && quoted) i++;
-    if (s[i] == '"') quoted = !quoted;
+    bool escape = s[i] == '\\' && quoted;
+    if (escape && i + 1 < n) i++; /* the character after it ends no string */
+    if (s[i] == '"' && !escape) quoted = !quoted;
     if (!quoted) depth += (s[i] == '{') - (s[i] == '}');
     if (!quoted && s[i] == '/' && strncmp(s + i, "// ", 3) == 0) depth = 0;
     if (quoted || depth > 0 || s[i] != ',' || s[i + 1] != ' ') continue;
