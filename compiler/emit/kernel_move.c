@@ -31,13 +31,72 @@ static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int6
   *at += own;
 }
 
+/* C compilers need a second for a hundred loops, and the time grows with their square. */
+enum { MANY_INPUTS = 32 };
+
+/* Returns the number of inputs from `first` on that have one size and places in memory. *same: all
+ * are one tensor. */
+static uint32_t alike_inputs(const Kernel *k, const Node *n, uint32_t first, uint32_t axis,
+                             bool *same)
+{
+  uint32_t from = argument_of(k, n->in[first]), i = first;
+  int64_t size = ir_in(k->c, n, first)->dim[axis];
+  *same = true;
+  for (; i < n->n_in && ir_in(k->c, n, i)->dim[axis] == size; i++) {
+    uint32_t own = argument_of(k, n->in[i]);
+    if (own >= k->args.n) break;
+    *same = *same && own == from;
+  }
+  return i - first;
+}
+
+/* Prints one loop over many inputs of one size, which takes their pointers from a table. */
+static void put_alike(Kernel *k, uint32_t first, uint32_t many, bool same, uint32_t axis,
+                      int64_t row, int64_t *at)
+{
+  const Node *n = ir_node(k->g, k->group->nodes[0]), *x = ir_in(k->c, n, first);
+  int64_t outer = dims_product(x->dim, axis), own = dims_product(x->dim + axis, x->rank - axis);
+  if (outer == 0 || own == 0) return;
+  const char *from = k->arg_names[argument_of(k, n->in[first])];
+  if (!same) {
+    from = "ampc_from[k]";
+    EMIT(k->p, "{\n");
+    k->p->indent++;
+    EMIT(k->p, "const %s *const ampc_from[] = {\n", ampc_type_of(n->dtype)->kernel);
+    for (uint32_t i = 0; i < many; i++)
+      EMIT(k->p, "  %s,\n", k->arg_names[argument_of(k, n->in[first + i])]);
+    EMIT(k->p, "};\n");
+  }
+  EMIT(k->p, "for (int k = 0; k < %u; k++)\n", many);
+  EMIT(k->p, "  GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, (long long)outer,
+       (long long)own);
+  EMIT(k->p, "    %s[r * %lld + k * (%s)%lld + c + %lld] = %s[r * %lld + c];\n",
+       pointer_name(k, k->group->nodes[0]), (long long)row, k->index_type, (long long)own,
+       (long long)*at, from, (long long)own);
+  EMIT(k->p, "  }\n");
+  if (!same) {
+    k->p->indent--;
+    EMIT(k->p, "}\n");
+  }
+  *at += many * own;
+}
+
 /* Prints a cat, one loop an input. `at`: where the input begins in a row of the result. */
 void emit_cat(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t axis = axis_of(n, attr_int(n, "dim"));
   int64_t at = 0, row = dims_product(n->dim + axis, n->rank - axis);
-  for (uint32_t i = 0; i < n->n_in; i++) put_part(k, i, axis, row, &at);
+  for (uint32_t i = 0, many; i < n->n_in; i += many) {
+    bool same;
+    many = alike_inputs(k, n, i, axis, &same);
+    if (many >= MANY_INPUTS) {
+      put_alike(k, i, many, same, axis, row, &at);
+      continue;
+    }
+    many = 1;
+    put_part(k, i, axis, row, &at);
+  }
 }
 
 typedef struct Filled { /* input 0 along an axis of the result, one value elsewhere */
