@@ -122,15 +122,14 @@ static void warn_of_names(Reader *r)
     const char *path = r->stored.at[i].path;
     const void *listed = names_get(&r->listed, path);
     *names_at(&stored, path) = r;
-    if (!is_counter(path) && (!listed || listed == &listed_temporary))
-      add_name(r->arena, &more, &n_more, path);
+    if (!is_counter(path) && !in_state_dict(listed)) add_name(r->arena, &more, &n_more, path);
   }
   for (uint32_t i = 0; i < r->members.n; i++)
     if (r->members.at[i].tie)
       *names_at(&stored, arena_printf(r->arena, "%s.weight", r->members.at[i].path)) = r;
   for (uint32_t i = 0; i < r->listed.entries.n; i++) {
     const NameEntry *e = &r->listed.entries.at[i];
-    if (e->value != &listed_temporary && !is_counter(e->name) && !names_get(&stored, e->name))
+    if (in_state_dict(e->value) && !is_counter(e->name) && !names_get(&stored, e->name))
       add_name(r->arena, &less, &n_less, e->name);
   }
   if (!r->listed.entries.n || !(n_less + n_more)) return;

@@ -290,7 +290,8 @@ bool one_number(const Value *v, double *out)
     *out = v->number;
   else if (is_known(v) && v->n == 1)
     *out = (double)v->item[0].n;
-  else if (v->kind == VALUE_weight && tensor_elements(v->tensor) == 1)
+  else if (v->kind == VALUE_weight && v->tensor_kind != TENSOR_trains &&
+           tensor_elements(v->tensor) == 1)
     *out = tensor_real(v->tensor, 0);
   else
     return false;
@@ -369,17 +370,17 @@ static bool are_items(const OnnxTensor *t)
   return whole && t->n_dims <= 1 && tensor_elements(t) <= MOST_ITEMS;
 }
 
-/* Whether all elements are the same number. */
-static bool is_filled(const OnnxTensor *t)
+bool is_filled(const OnnxTensor *t)
 {
   int64_t n = tensor_elements(t), i = 1;
   while (i < n && tensor_real(t, i) == tensor_real(t, 0)) i++;
   return n > 0 && i >= n;
 }
 
-void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter)
+void read_constant(Reader *r, Value *v, const OnnxTensor *t)
 {
   v->tensor = t;
+  v->tensor_kind = kind_of_tensor(r, v);
   v->type = t->data_type;
   v->kind = VALUE_weight;
   v->scalar = t->n_dims == 0;
@@ -388,7 +389,11 @@ void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter)
     v->n = (uint32_t)tensor_elements(t);
     v->item = arena_array(r->arena, Item, v->n + 1);
     for (uint32_t i = 0; i < v->n; i++) v->item[i].n = tensor_int(t, i);
-  } else if (onnx_is_float(t->data_type) && !is_parameter && is_filled(t)) {
+    return;
+  }
+  if (!onnx_is_float(t->data_type) || v->tensor_kind != TENSOR_constant) return;
+  if (!r->node || !is_filled(t)) vec_push(r->arena, &r->constants, v->name);
+  if (is_filled(t)) {
     v->kind = VALUE_number;
     v->number = tensor_real(t, 0);
     v->n = (uint32_t)t->n_dims;
@@ -425,8 +430,7 @@ static ampc_status read_declared(Reader *r)
     if (v->kind != VALUE_unread) return damaged(r, "two tensors are called", t->name);
     ampc_status status = tensor_load(r, t);
     if (status) return status;
-    bool folded = t->n_dims == 2 || t->n_dims > 3; /* exporters rename weights that they change */
-    read_constant(r, v, t, folded || !is_made_up(t->name));
+    read_constant(r, v, t);
   }
   for (size_t i = 0; i < g->n_input; i++) {
     read_value_info(r, g->input[i]);
@@ -533,7 +537,9 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ch
                 .folder = folder,
                 .opset = 1};
   r->names.arena = r->paths.arena = r->counts.arena = r->listed.arena = r->cells.arena = arena;
+  r->places.arena = arena;
   list_tensors(r);
+  find_places(r);
   for (size_t i = 0; i < model->n_opset_import; i++) {
     const Onnx__OperatorSetIdProto *set = model->opset_import[i];
     if (!set->domain || !*set->domain || strcmp(set->domain, "ai.onnx") == 0)

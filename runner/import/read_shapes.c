@@ -19,7 +19,7 @@ void read_constant_node(Reader *r)
     if (status)
       refuse(r, ampc_last_error());
     else
-      read_constant(r, v, a->t, false);
+      read_constant(r, v, a->t);
   } else if (a->has_f) {
     v->type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     give_number(r, (double)a->f, NULL, 0);
@@ -36,7 +36,7 @@ void read_constant_node(Reader *r)
     t->dims = arena_new(r->arena, int64_t);
     t->dims[0] = (int64_t)a->n_floats;
     t->raw_data = (ProtobufCBinaryData){a->n_floats * sizeof(float), (uint8_t *)a->floats};
-    read_constant(r, v, t, false);
+    read_constant(r, v, t);
   } else if (attr_list(r, "value_ints", &at, &n)) {
     v->type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
     give_items(r, at, n, false);
