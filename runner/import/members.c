@@ -68,13 +68,31 @@ static void store(Reader *r, Value *v, uint32_t member, const char *role)
   vec_push(r->arena, &r->stored, (Stored){member - 1, role, NULL, v->tensor});
 }
 
+/* Whether the list has tensors of a layer with this path. */
+static bool is_listed_layer(Reader *r, const char *path)
+{
+  return in_state_dict(names_get(&r->listed, text(r, "%s.weight", path))) ||
+         in_state_dict(names_get(&r->listed, text(r, "%s.running_mean", path)));
+}
+
+/* Exporters store equal tensors once, such as those of new norms. So a vector or a uniform tensor
+ * that several layers have is no tied weight. */
+static bool is_copy(Reader *r, const Member *m, const char *constructor, const Value *first)
+{
+  const char *path = scope_path(r);
+  bool another = strcmp(path, m->path) != 0 && is_listed_layer(r, path);
+  return (first->tensor->n_dims < 2 || is_filled(first->tensor)) &&
+         (another || strcmp(m->text, constructor) != 0);
+}
+
 /* The path of a new layer: by the name of its weight; if that names no layer around the node, by
  * the innermost module, if it is a layer of PyTorch; else a new name. */
 static const char *layer_path(Reader *r, const char *stem, const Value *weight)
 {
   Scopes s = scopes_of(r);
   const Scope *last = &s.at[s.n - 1];
-  bool library = s.n > 1 && last->library && !is_taken(r, last->path);
+  bool library =
+      s.n > 1 && (last->library || is_listed_layer(r, last->path)) && !is_taken(r, last->path);
   const char *path = names_layer(weight) ? path_clean(r, path_parent(r, weight->name)) : "";
   if (*path && !weight->member && !is_taken(r, path) && (path_within(path, last->path) || !library))
     return path;
@@ -113,17 +131,19 @@ const char *layer(Reader *r, const char *stem, const char *constructor, Value *c
 {
   const Value *first = weight[0];
   Member *m = first->member ? &r->members.at[first->member - 1] : NULL;
-  if (m && strcmp(m->text, constructor) == 0 && has_tensors(r, m, weight, name, n)) { /* again */
+  bool copy = m && is_copy(r, m, constructor, first);
+  if (m && !copy && strcmp(m->text, constructor) == 0 &&
+      has_tensors(r, m, weight, name, n)) { /* again */
     reach(r, m->path);
     return text(r, "#%u", first->member - 1);
   }
   Member made = {.path = layer_path(r, stem, first), .text = constructor, .stored = r->stored.n};
-  if (m) made.tie = first;
+  if (m && !copy) made.tie = first;
   add_member(r, made);
   for (uint32_t i = 0; i < n; i++) {
     if (weight[i] && !weight[i]->member)
       store(r, weight[i], r->members.n, name[i]);
-    else if (weight[i] && i > 0) /* exporters store equal tensors, such as new biases, once */
+    else if (weight[i] && (i > 0 || copy))
       vec_push(r->arena, &r->stored, (Stored){r->members.n - 1, name[i], NULL, weight[i]->tensor});
   }
   if (strncmp(constructor, "BatchNorm", 9) == 0) store_counter(r);

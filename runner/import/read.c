@@ -103,15 +103,37 @@ static const char *items_text(Reader *r, const Value *v)
 
 /* ---- members that are tensors ---- */
 
+/* A small constant as code; NULL: a larger one. */
+static const char *constant_text(Reader *r, const Value *v)
+{
+  const OnnxTensor *t = v->tensor;
+  int64_t n = tensor_elements(t);
+  bool small = n > 0 && n <= MOST_LITERAL && t->n_dims > 0 && onnx_is_float(t->data_type);
+  if (v->tensor_kind != TENSOR_constant || !small) return NULL;
+  Text all = text_new(r->arena);
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(tensor_real(t, i))) return NULL;
+    list_add(&all, float_text(r, tensor_real(t, i)));
+  }
+  const char *type = type_word(t->data_type), *shape = "";
+  if (strcmp(type, "f32") != 0) text_printf(&all, "], dtype=%s", type);
+  for (size_t i = 0; i < t->n_dims && t->n_dims > 1; i++)
+    shape = text(r, "%s%s%" PRId64, shape, i ? ", " : "", t->dims[i]);
+  return text(r, "tensor([%s%s%s%s%s", all.at, strcmp(type, "f32") != 0 ? ")" : "])",
+              *shape ? ".reshape(" : "", shape, *shape ? ")" : "");
+}
+
 const char *ref(Reader *r, const Value *v)
 {
+  const char *literal;
   switch (v->kind) {
   case VALUE_number:
     return float_text(r, v->number);
   case VALUE_items:
     return items_text(r, v);
   case VALUE_weight:
-    return weight_ref(r, r->values.at[v->id]);
+    literal = constant_text(r, v);
+    return literal ? literal : weight_ref(r, r->values.at[v->id]);
   case VALUE_tensor:
     return text(r, "$%u", v->id);
   case VALUE_uniform:

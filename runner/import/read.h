@@ -29,6 +29,7 @@ typedef enum ValueKind {
 
 /* integers of a list that is computed here; axes of a tensor */
 enum { MOST_ITEMS = 64, READ_RANK = 6 };
+enum { MOST_LITERAL = 16 };          /* elements of a float constant that is written as code */
 #define MOST_SIZE ((int64_t)1 << 31) /* of an axis */
 
 /* What a tensor of the file is taken for: kinds.c. */

@@ -45,8 +45,13 @@ void read_constant_node(Reader *r)
   }
 }
 
+/* PyTorch writes detach() as an Identity. */
 void read_identity(Reader *r)
 {
+  const char *classes = onnx_metadata(r->arena, r->node, "pkg.torch.onnx.class_hierarchy");
+  bool stops = classes && strstr(classes, "'aten.detach.");
+  if (stops && in(r, 0)->kind == VALUE_tensor)
+    return give(r, text(r, "%s.detach()", ref(r, in(r, 0))));
   give_value(r, in(r, 0));
 }
 
