@@ -74,6 +74,32 @@ bool is_made_up(Reader *r, const char *name)
   return name[strcspn(name, ":/")] || name[strspn(name, "0123456789")] == 0;
 }
 
+/* ---- what the user asks for ---- */
+
+ampc_status name_trained(Reader *r, const char *names)
+{
+  for (const char *at = names; at && *at; at += *at == ',') {
+    size_t n = strcspn(at, ",");
+    const char *name = arena_strndup(r->arena, at, n);
+    bool known = false;
+    for (size_t i = 0; i < r->graph->n_initializer; i++) {
+      const OnnxTensor *t = r->graph->initializer[i];
+      known = known || (t->name && strcmp(t->name, name) == 0 && onnx_is_float(t->data_type));
+    }
+    for (size_t i = 0; i < r->graph->n_node; i++) {
+      const OnnxNode *c = r->graph->node[i];
+      bool constant = c->op_type && strcmp(c->op_type, "Constant") == 0 && c->n_output;
+      known = known || (constant && c->output[0] && strcmp(c->output[0], name) == 0);
+    }
+    if (!known)
+      return ampc_fail(AMPC_BAD_USAGE, "--train %s: the model has no tensor of floats of this name",
+                       name);
+    *names_at(&r->trained, name) = r;
+    at += n;
+  }
+  return AMPC_OK;
+}
+
 /* ---- what reads a tensor ---- */
 
 /* The inputs that are weights of a layer: bit i is input i. */

@@ -550,7 +550,7 @@ static ampc_status read_graph(Reader *r)
 }
 
 ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder)
+                       const char *folder, const char *trained)
 {
   *r = (Reader){.arena = arena,
                 .model = model,
@@ -559,7 +559,9 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ch
                 .folder = folder,
                 .opset = 1};
   r->names.arena = r->paths.arena = r->counts.arena = r->listed.arena = r->cells.arena = arena;
-  r->places.arena = arena;
+  r->places.arena = r->trained.arena = arena;
+  ampc_status status = name_trained(r, trained);
+  if (status) return status;
   list_tensors(r);
   find_places(r);
   for (size_t i = 0; i < model->n_opset_import; i++) {

@@ -138,9 +138,10 @@ typedef struct Reader {
 
 /* Reads a model: makes values, steps, members. Nodes that cannot be read are in r->refused. Returns
  * AMPC_BAD_FILE if the graph is damaged: cycles, names without a maker. The model is changed: its
- * tensors get raw_data. `path` is for messages. */
+ * tensors get raw_data. `path` is for messages. trained: names of tensors that train in any case,
+ * separated by commas; NULL: none. */
 ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder);
+                       const char *folder, const char *trained);
 
 /* ---- read.c: what the functions for ops use ---- */
 
@@ -243,6 +244,8 @@ bool in_state_dict(const void *listed);
 /* Whether the exporter named the tensor, not the net. */
 bool is_made_up(Reader *r, const char *name);
 void find_places(Reader *r); /* fills r->places */
+/* Fills r->trained with names that are separated by commas. */
+ampc_status name_trained(Reader *r, const char *names);
 /* What the tensor of v is taken for. */
 TensorKind kind_of_tensor(Reader *r, const Value *v);
 

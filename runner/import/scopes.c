@@ -119,8 +119,7 @@ static bool read_name(Reader *r, Scopes *all)
   name += *name == '/';
   for (const char *slash; (slash = strchr(name, '/')) && all->n < MOST_SCOPES; name = slash + 1) {
     size_t old = strlen(path);
-    const char *part =
-        without_repeat(arena_strndup(r->arena, name, (size_t)(slash - name)), path);
+    const char *part = without_repeat(arena_strndup(r->arena, name, (size_t)(slash - name)), path);
     path = *path ? text(r, "%s.%s", path, part) : part;
     if (strlen(path) > LONGEST_PATH) break;
     for (const char *dot = path + old; (dot = strchr(dot, '.')); dot++)
