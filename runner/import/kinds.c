@@ -74,6 +74,11 @@ bool is_made_up(Reader *r, const char *name)
   return name[strcspn(name, ":/")] || name[strspn(name, "0123456789")] == 0;
 }
 
+bool stored_once(const OnnxTensor *t)
+{
+  return t->n_dims < 2 || is_filled(t);
+}
+
 /* ---- what the user asks for ---- */
 
 ampc_status name_trained(Reader *r, const char *names)

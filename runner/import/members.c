@@ -75,14 +75,12 @@ static bool is_listed_layer(Reader *r, const char *path)
          in_state_dict(names_get(&r->listed, text(r, "%s.running_mean", path)));
 }
 
-/* Exporters store equal tensors once, such as those of new norms. So a vector or a uniform tensor
- * that several layers have is no tied weight. */
+/* Whether another layer has the tensor, but it is no tied weight. */
 static bool is_copy(Reader *r, const Member *m, const char *constructor, const Value *first)
 {
   const char *path = scope_path(r);
   bool another = strcmp(path, m->path) != 0 && is_listed_layer(r, path);
-  return (first->tensor->n_dims < 2 || is_filled(first->tensor)) &&
-         (another || strcmp(m->text, constructor) != 0);
+  return stored_once(first->tensor) && (another || strcmp(m->text, constructor) != 0);
 }
 
 /* The path of a new layer: by the name of its weight; if that names no layer around the node, by

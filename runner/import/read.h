@@ -243,6 +243,9 @@ void list_tensors(Reader *r); /* fills r->listed */
 bool in_state_dict(const void *listed);
 /* Whether the exporter named the tensor, not the net. */
 bool is_made_up(Reader *r, const char *name);
+/* Whether exporters may store the tensor once for several layers because their numbers are equal,
+ * as in a new net. A matrix that several layers have is a tied weight. */
+bool stored_once(const OnnxTensor *t);
 void find_places(Reader *r); /* fills r->places */
 /* Fills r->trained with names that are separated by commas. */
 ampc_status name_trained(Reader *r, const char *names);

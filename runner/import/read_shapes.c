@@ -45,14 +45,23 @@ void read_constant_node(Reader *r)
   }
 }
 
-/* PyTorch writes detach() as an Identity. */
+/* PyTorch writes detach() as an Identity, and so the name of a tensor that equals another one. */
 void read_identity(Reader *r)
 {
+  Value *x = in(r, 0), *y = result(r, 0);
+  bool named = y && x->kind == VALUE_weight && !x->turned && stored_once(x->tensor) &&
+               in_state_dict(names_get(&r->listed, y->name));
+  if (named) {
+    y->kind = VALUE_weight;
+    y->type = x->type;
+    y->tensor = x->tensor;
+    y->tensor_kind = x->tensor_kind;
+    return;
+  }
   const char *classes = onnx_metadata(r->arena, r->node, "pkg.torch.onnx.class_hierarchy");
   bool stops = classes && strstr(classes, "'aten.detach.");
-  if (stops && in(r, 0)->kind == VALUE_tensor)
-    return give(r, text(r, "%s.detach()", ref(r, in(r, 0))));
-  give_value(r, in(r, 0));
+  if (stops && x->kind == VALUE_tensor) return give(r, text(r, "%s.detach()", ref(r, x)));
+  give_value(r, x);
 }
 
 /* Constants keep their kind: numbers are floats, items are integers. */
