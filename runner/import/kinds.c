@@ -7,19 +7,21 @@
 
 char listed_parameter, listed_buffer, listed_temporary, listed_constant, listed_state;
 
-/* Whether PyTorch's older exporter made up the name: "onnx::MatMul_12", "/Constant_output_0", "12".
- */
+/* Whether an exporter without a list made up the name: PyTorch's older one "onnx::MatMul_12",
+ * "/Constant_output_0", "12"; amp export "net/Number_12". */
 static bool is_numbered(const char *name)
 {
-  return *name == '/' || strstr(name, "::") || name[strspn(name, "0123456789")] == 0;
+  const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+  return *name == '/' || strstr(name, "::") || name[strspn(name, "0123456789")] == 0 ||
+         strncmp(last, "Number_", 7) == 0 || strncmp(last, "Scales_", 7) == 0;
 }
 
-/* The older exporter has no list. But its tensors have the names of the state_dict, and those that
- * it stores once have further names: results of Identity. */
+/* These exporters have no list. But tensors of the net have its names, and those that are stored
+ * once have further names: results of Identity. */
 static void list_state(Reader *r)
 {
-  const char *producer = r->model->producer_name;
-  if (!producer || strcmp(producer, "pytorch") != 0) return;
+  const char *producer = r->model->producer_name ? r->model->producer_name : "";
+  if (strcmp(producer, "pytorch") != 0 && strcmp(producer, "ampc") != 0) return;
   for (size_t i = 0; i < r->graph->n_initializer; i++) {
     const char *name = r->graph->initializer[i]->name;
     if (name && !is_numbered(name)) *names_at(&r->listed, name) = &listed_state;
