@@ -250,7 +250,7 @@ static const char *choose_job(Arena *arena, const ImportCommand *cmd, const JobT
     return job->untrained;
   }
   first_error(arena, cmd, job->whole, true);
-  fprintf(stderr, "amp import: error: the job does not compile, so nothing was written; %s\n",
+  fprintf(stderr, "amp import: the job does not compile, so nothing was written; %s\n",
           *job->guessed
               ? arena_printf(
                     arena,
