@@ -216,10 +216,12 @@ static bool is_in_place(Reader *r, const Value *v)
   return place == &in_place || (place == &as_bias && v->tensor->n_dims == 1);
 }
 
-/* The exporter made it from weights of the net. It also makes ones and zeros for norms. */
+/* The exporter made it from weights of the net. For norms and layers without weights it also makes
+ * vectors of ones and zeros. */
 static bool is_folded_weight(Reader *r, const Value *v)
 {
-  return is_made_up(r, v->name) && is_in_place(r, v) && !is_filled(v->tensor);
+  double first = v->tensor->n_dims == 1 && is_filled(v->tensor) ? tensor_real(v->tensor, 0) : 2;
+  return is_made_up(r, v->name) && is_in_place(r, v) && first != 0 && first != 1;
 }
 
 static bool is_of_exporter(Reader *r, const Value *v)

@@ -71,8 +71,10 @@ static void store(Reader *r, Value *v, uint32_t member, const char *role)
 /* Whether the list has tensors of a layer with this path. */
 static bool is_listed_layer(Reader *r, const char *path)
 {
-  return in_state_dict(names_get(&r->listed, text(r, "%s.weight", path))) ||
-         in_state_dict(names_get(&r->listed, text(r, "%s.running_mean", path)));
+  static const char *const roles[] = {"weight", "bias", "running_mean"};
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+    if (in_state_dict(names_get(&r->listed, text(r, "%s.%s", path, roles[i])))) return true;
+  return false;
 }
 
 /* Whether another layer has the tensor, but it is no tied weight. */
