@@ -189,7 +189,7 @@ static const char *class_of(Modules *m, const Module *module)
 {
   if (module->class_name)
     return text(m->r, module->library ? "%sSteps" : "%s", capital(m, module->class_name));
-  while (module->parent && (is_position(module->name) || !*module->name)) module = module->parent;
+  while (module->parent && !isalpha((unsigned char)*module->name)) module = module->parent;
   return *module->name ? capital(m, module->name) : "Net";
 }
 

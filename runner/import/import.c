@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "compiler/cli/options.h"
+#include "compiler/diag/diag.h"
 #include "compiler/driver.h"
 #include "job.h"
 #include "runner/job/options.h"
@@ -13,15 +14,30 @@
 #include "runtime/state/safetensors.h"
 
 typedef struct ImportCommand {
-  const char *model, *out, *weights;
+  const char *model, *out, *weights, *train, *freeze;
+  VEC(const char *) sizes;
   bool force, quiet;
 } ImportCommand;
+
+static int read_size(const OptionGiven *given)
+{
+  ImportCommand *cmd = given->into;
+  vec_push(given->arena, &cmd->sizes, given->value);
+  return OPTIONS_GO_ON;
+}
 
 #define FIELD(name) .field = offsetof(ImportCommand, name)
 static const OptionRow import_options[] = {
     {NULL, 'o', "FILE", "the job to write", .kind = OPTION_text, FIELD(out)},
     {"weights", 0, "FILE", "the weights to write (default: as -o, with .safetensors)",
      .kind = OPTION_text, FIELD(weights)},
+    {"size", 0, "INPUT=SIZES",
+     "sizes of an input after its first one, where the model leaves them open, as x=3,224,224",
+     .kind = OPTION_call, .read = read_size},
+    {"train", 0, "NAMES", "tensors of the model that train, although they were taken for constants",
+     .kind = OPTION_text, FIELD(train)},
+    {"freeze", 0, "PATTERNS", "parameters of the job that do not train, as 'features.**,norm.*'",
+     .kind = OPTION_text, FIELD(freeze)},
     {"force", 0, NULL, "overwrite an existing job and files of other kinds, but never the model",
      .kind = OPTION_flag, FIELD(force)},
     {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
@@ -112,6 +128,11 @@ static bool is_counter(const char *path)
   return dot && strcmp(dot, ".num_batches_tracked") == 0;
 }
 
+static bool is_statistic(const char *role)
+{
+  return role && strncmp(role, "running_", 8) == 0;
+}
+
 /* Compares the names of the weights with those that PyTorch lists. */
 static void warn_of_names(Reader *r)
 {
@@ -122,15 +143,14 @@ static void warn_of_names(Reader *r)
     const char *path = r->stored.at[i].path;
     const void *listed = names_get(&r->listed, path);
     *names_at(&stored, path) = r;
-    if (!is_counter(path) && (!listed || listed == &listed_temporary))
-      add_name(r->arena, &more, &n_more, path);
+    if (!is_counter(path) && !in_state_dict(listed)) add_name(r->arena, &more, &n_more, path);
   }
   for (uint32_t i = 0; i < r->members.n; i++)
     if (r->members.at[i].tie)
       *names_at(&stored, arena_printf(r->arena, "%s.weight", r->members.at[i].path)) = r;
   for (uint32_t i = 0; i < r->listed.entries.n; i++) {
     const NameEntry *e = &r->listed.entries.at[i];
-    if (e->value != &listed_temporary && !is_counter(e->name) && !names_get(&stored, e->name))
+    if (in_state_dict(e->value) && !is_counter(e->name) && !names_get(&stored, e->name))
       add_name(r->arena, &less, &n_less, e->name);
   }
   if (!r->listed.entries.n || !(n_less + n_more)) return;
@@ -200,17 +220,76 @@ static ampc_status check_job(const ImportCommand *cmd)
   return file_check_writable(cmd->out, &file_job);
 }
 
-/* Compiles the job, so that no job is written that does not compile. */
-static bool compiles(const ImportCommand *cmd, const char *job, bool silent)
+/* Compiles the job, so that no job is written that does not compile. NULL: it is good; otherwise
+ * the first error. print: prints all messages. */
+static const char *first_error(Arena *arena, const ImportCommand *cmd, const char *job, bool print)
 {
   Options options = options_default();
   options.target = "cpu";
   options.input = cmd->out;
-  options.silent = silent;
+  options.keep_messages = !print;
   Compile *c = compile_create(&options);
-  bool good = compile_text(c, cmd->out, job, strlen(job));
+  const char *error = compile_text(c, cmd->out, job, strlen(job)) ? NULL : "";
+  uint32_t n;
+  const Message *at = error ? diag_kept(c, &n) : NULL;
+  for (uint32_t i = 0; at && i < n && !*error; i++)
+    if (at[i].severity == SEVERITY_error) error = arena_strdup(arena, at[i].text);
   compile_destroy(c);
-  return good;
+  return error;
+}
+
+/* Returns the job, without its train block if only that does not compile; NULL: a message has been
+ * printed. */
+static const char *choose_job(Arena *arena, const ImportCommand *cmd, const JobText *job)
+{
+  const char *error = first_error(arena, cmd, job->whole, false);
+  if (!error) return job->whole;
+  if (!job->why && !first_error(arena, cmd, job->untrained, false)) {
+    warn(arena_printf(arena, "the guessed train block does not compile, so the job has none: %s",
+                      error));
+    return job->untrained;
+  }
+  first_error(arena, cmd, job->whole, true);
+  fprintf(stderr, "amp import: the job does not compile, so nothing was written; %s\n",
+          *job->guessed
+              ? arena_printf(
+                    arena,
+                    "sizes that the model leaves open were guessed (%s): give yours with --size",
+                    job->guessed)
+          : cmd->freeze || cmd->sizes.n ? "change --size or --freeze"
+                                        : "please report this with the model");
+  return NULL;
+}
+
+/* ---- what was taken for what ---- */
+
+typedef struct Names {
+  const char *list;
+  uint32_t n;
+} Names;
+
+static const char *names_text(Arena *arena, const Names *of, const char *one, const char *several)
+{
+  return arena_printf(arena, "%u %s%s%s", of->n, of->n == 1 ? one : several, of->n ? ": " : "",
+                      of->list);
+}
+
+static void report_tensors(Reader *r, const ImportCommand *cmd)
+{
+  Names trains = {"", 0}, buffers = {"", 0}, constants = {"", 0};
+  for (uint32_t i = 0; i < r->stored.n; i++) {
+    const Stored *s = &r->stored.at[i];
+    bool buffer =
+        strncmp(r->members.at[s->member].text, "Buffer(", 7) == 0 || is_statistic(s->role);
+    Names *to = buffer ? &buffers : &trains;
+    if (!is_counter(s->path)) add_name(r->arena, &to->list, &to->n, s->path);
+  }
+  for (uint32_t i = 0; i < r->constants.n; i++)
+    add_name(r->arena, &constants.list, &constants.n, r->constants.at[i]);
+  printf("%s: %s; %s; %s\n", cmd->weights,
+         names_text(r->arena, &trains, "tensor trains", "tensors train"),
+         names_text(r->arena, &buffers, "buffer", "buffers"),
+         names_text(r->arena, &constants, "constant", "constants"));
 }
 
 /* Returns an exit status; 1: a message has been printed. */
@@ -218,28 +297,30 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
 {
   OnnxModel *model;
   Reader r;
+  JobText job;
   ampc_status status = file_note_input(FILE_WEIGHTS, cmd->model);
   if (!status) status = onnx_read(arena, cmd->model, &model);
   if (!status) status = file_check_writable(cmd->weights, &file_weights);
   if (!status) status = check_job(cmd);
-  if (!status) status = read_model(&r, arena, model, cmd->model, folder_of(arena, cmd->model));
+  if (!status)
+    status = read_model(&r, arena, model, cmd->model, folder_of(arena, cmd->model), cmd->train);
   if (status) return (int)status;
   if (r.refused.n) return report_refused(&r);
   warn_of_export(&r);
-  const char *job = job_text(&r, file_name(cmd->model), weights_in_job(arena, cmd));
+  const JobWishes wishes = {file_name(cmd->model), weights_in_job(arena, cmd), cmd->freeze,
+                            cmd->sizes.at, cmd->sizes.n};
+  status = job_text(&r, &wishes, &job);
+  if (status) return (int)status;
   warn_of_names(&r);
-  if (!compiles(cmd, job, true)) {
-    compiles(cmd, job, false);
-    fprintf(stderr, "amp import: error: amp import wrote a job that does not compile, so nothing "
-                    "was written; please report this with the model\n");
-    return 1;
-  }
+  const char *text = choose_job(arena, cmd, &job);
+  if (!text) return 1;
   status = write_weights(&r, cmd);
-  if (!status) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
-  if (!status && !cmd->quiet)
-    printf("%s: %zu nodes, opset %lld\n%s: %u tensors\n", cmd->out, model->graph->n_node,
-           (long long)r.opset, cmd->weights, r.stored.n);
-  return (int)status;
+  if (!status) status = file_write(cmd->out, &file_job, text, (int64_t)strlen(text));
+  if (status || cmd->quiet) return (int)status;
+  printf("%s: %zu nodes, opset %lld\n", cmd->out, model->graph->n_node, (long long)r.opset);
+  if (job.why) printf("%s: no train block: %s\n", cmd->out, job.why);
+  report_tensors(&r, cmd);
+  return AMPC_OK;
 }
 
 int import_main(int argc, char **argv)

@@ -7,13 +7,19 @@
 #include "compiler/base/json.h"
 #include "modules.h"
 
-enum { BATCH = 32, OTHER_SIZE = 16 /* of an axis whose size the file leaves open */ };
+enum { BATCH = 32, IMAGE_SIZE = 224, OTHER_SIZE = 16 /* of axes that the file leaves open */ };
+
+typedef struct Size { /* a constant for an open size: "LENGTH" */
+  const char *name;
+  int64_t n;
+  bool given; /* by the user */
+} Size;
 
 typedef struct Job {
   Modules m;
   Reader *r;
   Text out;
-  VEC(const char *) sizes; /* of constants for open sizes: "LENGTH" */
+  VEC(Size) sizes;
   VEC(const char *) names; /* of the arguments */
 } Job;
 
@@ -26,16 +32,40 @@ static const char *upper(Job *j, const char *name)
   return text(j->r, names_get(&j->m.forms.taken, s) ? "%s_SIZE" : "%s", s);
 }
 
-/* Whether the first axis counts samples: it has the size of the first argument's. */
+/* Whether an argument has an axis after the first one with this name. */
+static bool names_later_axis(const Reader *r, const char *name)
+{
+  for (uint32_t k = 0; k < r->arguments.n && name; k++)
+    for (int64_t axis = 1; axis < READ_RANK; axis++) {
+      const char *other = dim_name(r->arguments.at[k], axis);
+      if (other && strcmp(other, name) == 0) return true;
+    }
+  return false;
+}
+
+/* Whether the first axis counts samples: it has the size of the first argument's, or both are open.
+ */
 static bool is_batch(const Reader *r, const Value *v)
 {
   const Value *first = r->arguments.at[0];
-  const char *a = dim_name(first, 0), *b = dim_name(v, 0);
   int64_t m, n, rank;
   if (!rank_of(v, &rank) || rank == 0) return false;
   if (size_of(first, 0, &m) || size_of(v, 0, &n))
     return size_of(first, 0, &m) && size_of(v, 0, &n) && m == n;
-  return !a || !b || strcmp(a, b) == 0;
+  return v == first || !names_later_axis(r, dim_name(v, 0));
+}
+
+/* The constant for an open size. */
+static Size *size_named(Job *j, const Value *v, int64_t axis)
+{
+  int64_t rank = 0;
+  const char *dim = dim_name(v, axis),
+             *name = upper(j, dim ? dim : text(j->r, "%s_%d", v->name, (int)axis));
+  for (uint32_t i = 0; i < j->sizes.n; i++)
+    if (strcmp(j->sizes.at[i].name, name) == 0) return &j->sizes.at[i];
+  bool image = rank_of(v, &rank) && rank == 4 && axis > 1 && (!v->type || onnx_is_float(v->type));
+  vec_push(j->r->arena, &j->sizes, (Size){name, image ? IMAGE_SIZE : OTHER_SIZE, false});
+  return &j->sizes.at[j->sizes.n - 1];
 }
 
 /* The size of an axis, as code. Open sizes are constants of the job. */
@@ -44,22 +74,70 @@ static const char *size_code(Job *j, const Value *v, int64_t axis)
   int64_t n;
   if (axis == 0 && is_batch(j->r, v)) return "BATCH";
   if (size_of(v, axis, &n)) return text(j->r, "%" PRId64, n);
-  const char *dim = dim_name(v, axis),
-             *name = upper(j, dim ? dim : text(j->r, "%s_%d", v->name, (int)axis));
-  bool known = false;
-  for (uint32_t i = 0; i < j->sizes.n; i++) known = known || strcmp(j->sizes.at[i], name) == 0;
-  if (!known) vec_push(j->r->arena, &j->sizes, name);
-  return name;
+  return size_named(j, v, axis)->name;
 }
 
-static const char *shape_code(Job *j, const Value *v, int64_t first)
+/* The sizes of the axes from `first` on, without the last `less` ones. */
+static const char *shape_code(Job *j, const Value *v, int64_t first, int64_t less)
 {
   int64_t rank = 0;
   const char *all = "";
   if (!rank_of(v, &rank)) return "";
-  for (int64_t i = first; i < rank; i++)
+  for (int64_t i = first; i < rank - less; i++)
     all = text(j->r, "%s%s%s", all, i > first ? ", " : "", size_code(j, v, i));
   return all;
+}
+
+/* ---- sizes that the user gives ---- */
+
+static ampc_status bad_size(const char *given, const char *why)
+{
+  return ampc_fail(AMPC_BAD_USAGE, "--size %s: %s", given, why);
+}
+
+static ampc_status give_size(Job *j, const char *given, const Value *v, int64_t axis, int64_t n)
+{
+  int64_t stated;
+  if (size_of(v, axis, &stated)) {
+    const char *why =
+        text(j->r, "the file fixes the size of axis %d to %" PRId64, (int)axis, stated);
+    return stated == n ? AMPC_OK : bad_size(given, why);
+  }
+  Size *s = size_named(j, v, axis);
+  if (s->given && s->n != n)
+    return bad_size(given, text(j->r, "%s is %" PRId64 " already", s->name, s->n));
+  s->n = n;
+  s->given = true;
+  return AMPC_OK;
+}
+
+/* Reads "x=3,224,224". */
+static ampc_status read_size(Job *j, const char *given)
+{
+  const Value *v = NULL;
+  size_t length = strcspn(given, "=");
+  for (uint32_t i = 0; i < j->r->arguments.n; i++) {
+    const char *name = j->r->arguments.at[i]->name;
+    if (strlen(name) == length && strncmp(name, given, length) == 0) v = j->r->arguments.at[i];
+  }
+  if (!v)
+    return bad_size(given, text(j->r, "the model has no input of this name; the first one is %s",
+                                j->r->arguments.n ? j->r->arguments.at[0]->name : "missing"));
+  int64_t rank = 0, axis = 1;
+  rank_of(v, &rank);
+  ampc_status status = AMPC_OK;
+  for (const char *at = given + length; *at && !status; axis++) {
+    char *end;
+    int64_t n = strtoll(at + 1, &end, 10);
+    bool number = end != at + 1 && (*end == ',' || !*end) && n > 0 && n <= MOST_SIZE;
+    if (!number) return bad_size(given, "expected sizes of 1 to 2^31, as x=3,224,224");
+    if (axis < rank) status = give_size(j, given, v, axis, n);
+    at = end;
+  }
+  if (!status && axis != rank)
+    status = bad_size(given, text(j->r, "the input has %d axes after the first one, not %d",
+                                  (int)rank - 1, (int)axis - 1));
+  return status;
 }
 
 static void name_arguments(Job *j)
@@ -102,7 +180,7 @@ static void write_data(Job *j, const char *target)
                      "docs/data.md\n  return ");
   for (uint32_t i = 0; i < j->r->arguments.n; i++) {
     const Value *v = j->r->arguments.at[i];
-    text_printf(&j->out, "%ssynthetic(SAMPLES, [%s]", i ? ", " : "", shape_code(j, v, 1));
+    text_printf(&j->out, "%ssynthetic(SAMPLES, [%s]", i ? ", " : "", shape_code(j, v, 1, 0));
     if (v->type && !onnx_is_float(v->type))
       text_printf(&j->out, ", dtype=%s, low=0, high=%" PRId64, type_word(v->type),
                   rows_for(j, v, 4));
@@ -125,16 +203,19 @@ static bool has_known_sizes(const Reader *r, const Value *y)
   int64_t rank, n;
   if (!rank_of(y, &rank)) return false;
   for (int64_t i = 1; i < rank; i++) {
-    const char *name = dim_name(y, i);
-    bool known = size_of(y, i, &n);
-    for (uint32_t k = 0; k < r->arguments.n && name; k++)
-      for (int64_t axis = 1; axis < READ_RANK; axis++) {
-        const char *other = dim_name(r->arguments.at[k], axis);
-        known = known || (other && strcmp(other, name) == 0);
-      }
-    if (!known) return false;
+    if (!size_of(y, i, &n) && !names_later_axis(r, dim_name(y, i))) return false;
   }
   return true;
+}
+
+/* An argument of words: the number of its table's rows is `classes`. NULL: none */
+static const Value *find_words(Job *j, int64_t classes)
+{
+  for (uint32_t i = 0; i < j->r->arguments.n; i++) {
+    const Value *x = j->r->arguments.at[i];
+    if (rows_for(j, x, 4) == classes) return x;
+  }
+  return NULL;
 }
 
 /* The loss that the first result suggests, and the data that it needs. */
@@ -148,38 +229,42 @@ static const char *guess_loss(Job *j, const char **target)
     *target = text(j->r, "synthetic(SAMPLES, [], dtype=i64, low=0, high=%" PRId64 ")", classes);
     return "cross_entropy(y, target)";
   }
-  const Value *x = j->r->arguments.n ? j->r->arguments.at[0] : NULL;
-  bool words = known && rank == 3 && x && size_of(y, 2, &classes) && classes > 2 &&
-               rows_for(j, x, 4) == classes;
-  if (words) { /* a language model: the next word at each place */
+  const Value *x =
+      known && rank == 3 && size_of(y, 2, &classes) && classes > 2 ? find_words(j, classes) : NULL;
+  if (x) { /* a language model: the next word at each place of the result */
+    bool stated = has_known_sizes(j->r, y);
     *target = text(j->r, "synthetic(SAMPLES, [%s], dtype=i64, low=0, high=%" PRId64 ")",
-                   shape_code(j, x, 1), classes);
+                   stated ? shape_code(j, y, 1, 1) : shape_code(j, x, 1, 0), classes);
     return "cross_entropy(y.flatten(0, 1), target.flatten())";
   }
   if (!known || !has_known_sizes(j->r, y)) return "y.to(f32).square().mean()";
-  *target = text(j->r, "synthetic(SAMPLES, [%s])", shape_code(j, y, 1));
+  *target = text(j->r, "synthetic(SAMPLES, [%s])", shape_code(j, y, 1, 0));
   return "mse_loss(y, target)";
 }
 
-/* Whether the net has weights, a float result, and arguments with one sample in each row, so that
- * it can be trained. */
-static bool is_trainable(const Reader *r)
+/* Why the net cannot be trained. NULL: it has weights, a float result, and arguments with one
+ * sample in each row. */
+static const char *why_untrained(const Reader *r)
 {
   int32_t type = r->results.at[0]->type;
-  if (r->arguments.n == 0 || (type && !onnx_is_float(type))) return false;
+  if (r->arguments.n == 0) return "the model has no inputs";
+  if (type && !onnx_is_float(type)) return "its first result is no tensor of floats";
   for (uint32_t i = 0; i < r->arguments.n; i++)
-    if (!is_batch(r, r->arguments.at[i])) return false;
+    if (!is_batch(r, r->arguments.at[i]))
+      return text(r, "the first size of %s is not that of %s", r->arguments.at[i]->name,
+                  r->arguments.at[0]->name);
   for (uint32_t i = 0; i < r->members.n; i++)
-    if (strncmp(r->members.at[i].text, "Buffer(", 7) != 0) return true;
-  return false;
+    if (strncmp(r->members.at[i].text, "Buffer(", 7) != 0) return NULL;
+  return "no tensor of it trains";
 }
 
-static void write_blocks(Job *j)
+static void write_blocks(Job *j, bool train)
 {
-  const char *target, *loss = guess_loss(j, &target), *arguments = argument_list(j), *more = "";
+  const char *target = "", *loss = train ? guess_loss(j, &target) : "",
+             *arguments = argument_list(j), *more = "";
   for (uint32_t i = 1; i < j->r->results.n; i++) more = text(j->r, "%s, y%u", more, i + 1);
-  if (is_trainable(j->r)) write_data(j, target);
-  if (is_trainable(j->r))
+  if (train) write_data(j, target);
+  if (train)
     text_printf(&j->out,
                 "\ntrain %s%s in drawn() with batch=BATCH, epochs=1 {\n  y%s = net(%s)\n  minimize "
                 "%s with opt\n}\n\n",
@@ -188,7 +273,7 @@ static void write_blocks(Job *j)
   for (uint32_t i = 0; i < j->r->arguments.n; i++) {
     const Value *v = j->r->arguments.at[i];
     text_printf(&j->out, "%s%s: %s[%s]", i ? ", " : "", j->names.at[i],
-                v->type ? type_word(v->type) : "f32", shape_code(j, v, 0));
+                v->type ? type_word(v->type) : "f32", shape_code(j, v, 0, 0));
   }
   text_printf(&j->out, ") { return net(%s) }\n", arguments);
 }
@@ -201,30 +286,64 @@ static const char *producer(const Reader *r)
               version ? arena_shown(r->arena, version, "") : "");
 }
 
-const char *job_text(Reader *r, const char *source, const char *weights)
+/* "freeze" with the patterns as strings */
+static void write_clauses(Job *j, const JobWishes *wishes, Text *out)
 {
-  Job j = {.r = r, .out = text_new(r->arena)};
-  Text modules = text_new(r->arena), model = text_new(r->arena);
+  if (!j->r->stored.n) return;
+  text_puts(out, " { load(");
+  text_add_json(out, wishes->weights);
+  text_puts(out, ")");
+  for (const char *at = wishes->freeze; at && *at; at += *at == ',') {
+    size_t n = strcspn(at, ",");
+    text_puts(out, at == wishes->freeze ? "; freeze(" : ", ");
+    text_add_json(out, arena_strndup(j->r->arena, at, n));
+    at += n;
+  }
+  text_puts(out, wishes->freeze ? ") }" : " }");
+}
+
+/* The whole job. `model`: the modules and the instance, without its clauses. */
+static const char *joined(Job *j, const JobWishes *wishes, const char *model, bool train)
+{
+  Reader *r = j->r;
+  Text out = text_new(r->arena);
+  j->out = text_new(r->arena);
+  write_blocks(j, train);
+  text_printf(&out, "# Imported from %s (%sopset %" PRId64 "). The weights are in %s.\n",
+              arena_shown(r->arena, wishes->source, ""), producer(r), r->opset,
+              arena_shown(r->arena, wishes->weights, ""));
+  text_printf(&out, "const BATCH = %" PRId64 "\nconst SAMPLES = 1024\n",
+              r->batch ? r->batch : BATCH);
+  for (uint32_t i = 0; i < j->sizes.n; i++)
+    text_printf(&out, "const %s = %" PRId64 "\n", j->sizes.at[i].name, j->sizes.at[i].n);
+  text_printf(&out, "\n%s", model);
+  write_clauses(j, wishes, &out);
+  text_printf(&out, "\n%sprecision f16\n\n%s", train ? "optimizer opt = AdamW(net, lr=1e-4)\n" : "",
+              j->out.at);
+  return out.at;
+}
+
+ampc_status job_text(Reader *r, const JobWishes *wishes, JobText *to)
+{
+  Job j = {.r = r};
+  Text model = text_new(r->arena);
   modules_build(&j.m, r);
   *names_at(&j.m.forms.taken, "BATCH") = *names_at(&j.m.forms.taken, "SAMPLES") = r; /* constants */
   const Form *net = modules_finish(&j.m);
-  forms_print(&j.m.forms, &modules);
+  forms_print(&j.m.forms, &model);
+  text_puts(&model, "model net = ");
   form_print(&j.m.forms, net, &model);
   name_arguments(&j);
-  write_blocks(&j);
-  Text out = text_new(r->arena);
-  text_printf(&out, "# Imported from %s (%sopset %" PRId64 "). The weights are in %s.\n",
-              arena_shown(r->arena, source, ""), producer(r), r->opset,
-              arena_shown(r->arena, weights, ""));
-  text_printf(&out, "const BATCH = %" PRId64 "\nconst SAMPLES = 1024\n",
-              r->batch ? r->batch : BATCH);
+  for (uint32_t i = 0; i < wishes->n_sizes; i++) {
+    ampc_status status = read_size(&j, wishes->size[i]);
+    if (status) return status;
+  }
+  *to = (JobText){.why = why_untrained(r), .guessed = ""};
+  to->untrained = joined(&j, wishes, model.at, false);
+  to->whole = to->why ? to->untrained : joined(&j, wishes, model.at, true);
   for (uint32_t i = 0; i < j.sizes.n; i++)
-    text_printf(&out, "const %s = %d\n", j.sizes.at[i], OTHER_SIZE);
-  text_printf(&out, "\n%smodel net = %s", modules.at, model.at);
-  if (r->stored.n) text_puts(&out, " { load(");
-  if (r->stored.n) text_add_json(&out, weights);
-  text_printf(&out, "%s\n%sprecision f16\n\n", r->stored.n ? ") }" : "",
-              is_trainable(r) ? "optimizer opt = AdamW(net, lr=1e-4)\n" : "");
-  text_puts(&out, j.out.at);
-  return out.at;
+    if (!j.sizes.at[i].given)
+      to->guessed = text(r, "%s%s%s=%" PRId64, to->guessed, *to->guessed ? ", " : "",
+                         j.sizes.at[i].name, j.sizes.at[i].n);
+  return AMPC_OK;
 }

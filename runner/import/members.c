@@ -1,6 +1,5 @@
 /* Layers, parameters and buffers: their paths in the job, and the tensors that they store. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include "read.h"
 
@@ -69,13 +68,31 @@ static void store(Reader *r, Value *v, uint32_t member, const char *role)
   vec_push(r->arena, &r->stored, (Stored){member - 1, role, NULL, v->tensor});
 }
 
+/* Whether the list has tensors of a layer with this path. */
+static bool is_listed_layer(Reader *r, const char *path)
+{
+  static const char *const roles[] = {"weight", "bias", "running_mean"};
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+    if (in_state_dict(names_get(&r->listed, text(r, "%s.%s", path, roles[i])))) return true;
+  return false;
+}
+
+/* Whether another layer has the tensor, but it is no tied weight. */
+static bool is_copy(Reader *r, const Member *m, const char *constructor, const Value *first)
+{
+  const char *path = scope_path(r);
+  bool another = strcmp(path, m->path) != 0 && is_listed_layer(r, path);
+  return stored_once(first->tensor) && (another || strcmp(m->text, constructor) != 0);
+}
+
 /* The path of a new layer: by the name of its weight; if that names no layer around the node, by
  * the innermost module, if it is a layer of PyTorch; else a new name. */
 static const char *layer_path(Reader *r, const char *stem, const Value *weight)
 {
   Scopes s = scopes_of(r);
   const Scope *last = &s.at[s.n - 1];
-  bool library = s.n > 1 && last->library && !is_taken(r, last->path);
+  bool library =
+      s.n > 1 && (last->library || is_listed_layer(r, last->path)) && !is_taken(r, last->path);
   const char *path = names_layer(weight) ? path_clean(r, path_parent(r, weight->name)) : "";
   if (*path && !weight->member && !is_taken(r, path) && (path_within(path, last->path) || !library))
     return path;
@@ -114,17 +131,19 @@ const char *layer(Reader *r, const char *stem, const char *constructor, Value *c
 {
   const Value *first = weight[0];
   Member *m = first->member ? &r->members.at[first->member - 1] : NULL;
-  if (m && strcmp(m->text, constructor) == 0 && has_tensors(r, m, weight, name, n)) { /* again */
+  bool copy = m && is_copy(r, m, constructor, first);
+  if (m && !copy && strcmp(m->text, constructor) == 0 &&
+      has_tensors(r, m, weight, name, n)) { /* again */
     reach(r, m->path);
     return text(r, "#%u", first->member - 1);
   }
   Member made = {.path = layer_path(r, stem, first), .text = constructor, .stored = r->stored.n};
-  if (m) made.tie = first;
+  if (m && !copy) made.tie = first;
   add_member(r, made);
   for (uint32_t i = 0; i < n; i++) {
     if (weight[i] && !weight[i]->member)
       store(r, weight[i], r->members.n, name[i]);
-    else if (weight[i] && i > 0) /* exporters store equal tensors, such as new biases, once */
+    else if (weight[i] && (i > 0 || copy))
       vec_push(r->arena, &r->stored, (Stored){r->members.n - 1, name[i], NULL, weight[i]->tensor});
   }
   if (strncmp(constructor, "BatchNorm", 9) == 0) store_counter(r);
@@ -134,61 +153,22 @@ const char *layer(Reader *r, const char *stem, const char *constructor, Value *c
 
 /* ---- tensors that no layer contains ---- */
 
-char listed_parameter, listed_buffer, listed_temporary;
-
-/* Reads PyTorch's list of tensors: "p_fc_weight: PARAMETER target='fc.weight'", "b_mask: BUFFER
- * target='mask' persistent=True". */
-void list_tensors(Reader *r)
-{
-  static const char begins[] = " target='", unsaved[] = "persistent=False";
-  const char *at =
-      graph_metadata(r->arena, r->graph, "pkg.torch.export.ExportedProgram.graph_signature");
-  const char *from = at;
-  while (at && (at = strstr(at, begins))) {
-    bool buffer = at - from >= 6 && strncmp(at - 6, "BUFFER", 6) == 0;
-    at += sizeof begins - 1;
-    size_t n = strcspn(at, "'");
-    const char *name = arena_strndup(r->arena, at, n);
-    at += n;
-    bool stays = strncmp(at, "' ", 2) != 0 || strncmp(at + 2, unsaved, sizeof unsaved - 1) != 0;
-    *names_at(&r->listed, name) = !buffer ? &listed_parameter
-                                  : stays ? &listed_buffer
-                                          : &listed_temporary;
-  }
-}
-
-/* Whether the tensor is no parameter. Other exporters do not tell, but no parameter is infinite. */
-static bool is_buffer(Reader *r, const Value *v)
-{
-  const void *listed = names_get(&r->listed, v->name);
-  if (!onnx_is_float(v->tensor->data_type) || (listed && listed != &listed_parameter)) return true;
-  for (int64_t i = 0, n = tensor_elements(v->tensor); i < n; i++)
-    if (!isfinite(tensor_real(v->tensor, i))) return true;
-  return false;
-}
-
 static const char *tensor_constructor(Reader *r, const Value *v)
 {
   const char *shape = "", *word = type_word(v->tensor->data_type);
   for (size_t i = 0; i < v->tensor->n_dims; i++)
     shape = text(r, "%s%s%" PRId64, shape, i ? ", " : "", v->tensor->dims[i]);
-  if (!is_buffer(r, v)) return text(r, "Parameter([%s])", shape);
+  if (v->tensor_kind == TENSOR_trains) return text(r, "Parameter([%s])", shape);
   return text(r, onnx_is_float(v->tensor->data_type) ? "Buffer([%s])" : "Buffer([%s], dtype=%s)",
               shape, word);
-}
-
-bool is_made_up(const char *name)
-{
-  return *name == '_' || strncmp(name, "val_", 4) == 0 || strncmp(name, "c_", 2) == 0 ||
-         name[strcspn(name, ":/")] || (*name >= '0' && *name <= '9');
 }
 
 /* Names without dots belong to the whole net, unless the exporter made them up. */
 static const char *tensor_path(Reader *r, const Value *v)
 {
   const char *path = path_clean(r, v->name), *name = name_clean(r, v->name, "constant");
-  if (strchr(v->name, '.') && !is_made_up(v->name) && !is_taken(r, path)) return path;
-  return free_path(r, is_made_up(v->name) ? scope_path(r) : "", name);
+  if (strchr(v->name, '.') && !is_made_up(r, v->name) && !is_taken(r, path)) return path;
+  return free_path(r, is_made_up(r, v->name) ? scope_path(r) : "", name);
 }
 
 /* Takes the scopes away that are not around the path, or not in the other list. */

@@ -103,15 +103,37 @@ static const char *items_text(Reader *r, const Value *v)
 
 /* ---- members that are tensors ---- */
 
+/* A small constant as code; NULL: a larger one. */
+static const char *constant_text(Reader *r, const Value *v)
+{
+  const OnnxTensor *t = v->tensor;
+  int64_t n = tensor_elements(t);
+  bool small = n > 0 && n <= MOST_LITERAL && t->n_dims > 0 && onnx_is_float(t->data_type);
+  if (v->tensor_kind != TENSOR_constant || !small) return NULL;
+  Text all = text_new(r->arena);
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(tensor_real(t, i))) return NULL;
+    list_add(&all, float_text(r, tensor_real(t, i)));
+  }
+  const char *type = type_word(t->data_type), *shape = "";
+  if (strcmp(type, "f32") != 0) text_printf(&all, "], dtype=%s", type);
+  for (size_t i = 0; i < t->n_dims && t->n_dims > 1; i++)
+    shape = text(r, "%s%s%" PRId64, shape, i ? ", " : "", t->dims[i]);
+  return text(r, "tensor([%s%s%s%s%s", all.at, strcmp(type, "f32") != 0 ? ")" : "])",
+              *shape ? ".reshape(" : "", shape, *shape ? ")" : "");
+}
+
 const char *ref(Reader *r, const Value *v)
 {
+  const char *literal;
   switch (v->kind) {
   case VALUE_number:
     return float_text(r, v->number);
   case VALUE_items:
     return items_text(r, v);
   case VALUE_weight:
-    return weight_ref(r, r->values.at[v->id]);
+    literal = constant_text(r, v);
+    return literal ? literal : weight_ref(r, r->values.at[v->id]);
   case VALUE_tensor:
     return text(r, "$%u", v->id);
   case VALUE_uniform:
@@ -290,7 +312,8 @@ bool one_number(const Value *v, double *out)
     *out = v->number;
   else if (is_known(v) && v->n == 1)
     *out = (double)v->item[0].n;
-  else if (v->kind == VALUE_weight && tensor_elements(v->tensor) == 1)
+  else if (v->kind == VALUE_weight && v->tensor_kind != TENSOR_trains &&
+           tensor_elements(v->tensor) == 1)
     *out = tensor_real(v->tensor, 0);
   else
     return false;
@@ -369,17 +392,17 @@ static bool are_items(const OnnxTensor *t)
   return whole && t->n_dims <= 1 && tensor_elements(t) <= MOST_ITEMS;
 }
 
-/* Whether all elements are the same number. */
-static bool is_filled(const OnnxTensor *t)
+bool is_filled(const OnnxTensor *t)
 {
   int64_t n = tensor_elements(t), i = 1;
   while (i < n && tensor_real(t, i) == tensor_real(t, 0)) i++;
   return n > 0 && i >= n;
 }
 
-void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter)
+void read_constant(Reader *r, Value *v, const OnnxTensor *t)
 {
   v->tensor = t;
+  v->tensor_kind = kind_of_tensor(r, v);
   v->type = t->data_type;
   v->kind = VALUE_weight;
   v->scalar = t->n_dims == 0;
@@ -388,7 +411,11 @@ void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter)
     v->n = (uint32_t)tensor_elements(t);
     v->item = arena_array(r->arena, Item, v->n + 1);
     for (uint32_t i = 0; i < v->n; i++) v->item[i].n = tensor_int(t, i);
-  } else if (onnx_is_float(t->data_type) && !is_parameter && is_filled(t)) {
+    return;
+  }
+  if (!onnx_is_float(t->data_type) || v->tensor_kind != TENSOR_constant) return;
+  if (!r->node || !is_filled(t)) vec_push(r->arena, &r->constants, v->name);
+  if (is_filled(t)) {
     v->kind = VALUE_number;
     v->number = tensor_real(t, 0);
     v->n = (uint32_t)t->n_dims;
@@ -425,8 +452,7 @@ static ampc_status read_declared(Reader *r)
     if (v->kind != VALUE_unread) return damaged(r, "two tensors are called", t->name);
     ampc_status status = tensor_load(r, t);
     if (status) return status;
-    bool folded = t->n_dims == 2 || t->n_dims > 3; /* exporters rename weights that they change */
-    read_constant(r, v, t, folded || !is_made_up(t->name));
+    read_constant(r, v, t);
   }
   for (size_t i = 0; i < g->n_input; i++) {
     read_value_info(r, g->input[i]);
@@ -524,7 +550,7 @@ static ampc_status read_graph(Reader *r)
 }
 
 ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder)
+                       const char *folder, const char *trained)
 {
   *r = (Reader){.arena = arena,
                 .model = model,
@@ -533,7 +559,11 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ch
                 .folder = folder,
                 .opset = 1};
   r->names.arena = r->paths.arena = r->counts.arena = r->listed.arena = r->cells.arena = arena;
+  r->places.arena = r->trained.arena = arena;
+  ampc_status status = name_trained(r, trained);
+  if (status) return status;
   list_tensors(r);
+  find_places(r);
   for (size_t i = 0; i < model->n_opset_import; i++) {
     const Onnx__OperatorSetIdProto *set = model->opset_import[i];
     if (!set->domain || !*set->domain || strcmp(set->domain, "ai.onnx") == 0)

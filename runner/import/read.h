@@ -29,7 +29,11 @@ typedef enum ValueKind {
 
 /* integers of a list that is computed here; axes of a tensor */
 enum { MOST_ITEMS = 64, READ_RANK = 6 };
+enum { MOST_LITERAL = 16 };          /* elements of a float constant that is written as code */
 #define MOST_SIZE ((int64_t)1 << 31) /* of an axis */
+
+/* What a tensor of the file is taken for: kinds.c. */
+typedef enum TensorKind { TENSOR_trains, TENSOR_buffer, TENSOR_constant } TensorKind;
 
 typedef struct Value {
   const char *name;
@@ -38,6 +42,7 @@ typedef struct Value {
   uint32_t id;                         /* index in Reader.values */
   const Onnx__TensorShapeProto *shape; /* as the file states it; NULL: not stated */
   const OnnxTensor *tensor;            /* of a weight */
+  TensorKind tensor_kind;              /* of a weight */
   struct Value *viewed;    /* it has the elements of this value in the same order; NULL: none */
   struct Value *turned;    /* the weight is this one, transposed; else NULL */
   const OnnxNode *maker;   /* the node whose result it is; NULL: none */
@@ -116,6 +121,9 @@ typedef struct Reader {
   NameMap paths;               /* of members, and of the modules around them */
   NameMap counts;              /* numbers in paths */
   NameMap listed;              /* tensors that PyTorch lists: &listed_parameter .. */
+  NameMap places;              /* what layers read as their weights */
+  NameMap trained;             /* tensors that the user wants to train */
+  VEC(const char *) constants; /* tensors of floats that are constants */
   NameMap cells;               /* the tensors of recurrent layers that have been made */
   bool has_paths, paths_asked; /* whether names of nodes are paths, once it is known */
   const OnnxNode *node;        /* at work: graph->node[index] */
@@ -130,9 +138,10 @@ typedef struct Reader {
 
 /* Reads a model: makes values, steps, members. Nodes that cannot be read are in r->refused. Returns
  * AMPC_BAD_FILE if the graph is damaged: cycles, names without a maker. The model is changed: its
- * tensors get raw_data. `path` is for messages. */
+ * tensors get raw_data. `path` is for messages. trained: names of tensors that train in any case,
+ * separated by commas; NULL: none. */
 ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder);
+                       const char *folder, const char *trained);
 
 /* ---- read.c: what the functions for ops use ---- */
 
@@ -181,7 +190,8 @@ Value *between(Reader *r, const char *expression);
 void refuse(Reader *r, const char *why);
 
 /* Makes v a constant: a number, items or a weight. */
-void read_constant(Reader *r, Value *v, const OnnxTensor *t, bool is_parameter);
+void read_constant(Reader *r, Value *v, const OnnxTensor *t);
+bool is_filled(const OnnxTensor *t); /* all elements are the same number */
 
 /* ---- read_types.c ---- */
 
@@ -220,13 +230,27 @@ const char *layer(Reader *r, const char *stem, const char *constructor, Value *c
                   const char *const *name, uint32_t n);
 /* Whether the tensor is a weight of a layer by its name: "layer1.0.conv1.weight". */
 bool names_layer(const Value *v);
-bool is_made_up(const char *name); /* of a tensor: the exporter named it, not the net */
-/* What a tensor in PyTorch's list is: a parameter, a buffer, a buffer that no state_dict has. */
-extern char listed_parameter, listed_buffer, listed_temporary;
-void list_tensors(Reader *r); /* fills r->listed */
 /* Returns the text of a weight: "$12", or "$12.t()" if it is a transposed one. Makes its Parameter
  * or Buffer, and the step that reads it, if they are missing. */
 const char *weight_ref(Reader *r, Value *v);
+
+/* ---- kinds.c ---- */
+
+/* What a tensor in PyTorch's list is: a parameter, a buffer, a buffer that no state_dict has, a
+ * constant of forward(); in the older exporter's, a parameter or a buffer. */
+extern char listed_parameter, listed_buffer, listed_temporary, listed_constant, listed_state;
+void list_tensors(Reader *r); /* fills r->listed */
+bool in_state_dict(const void *listed);
+/* Whether the exporter named the tensor, not the net. */
+bool is_made_up(Reader *r, const char *name);
+/* Whether exporters may store the tensor once for several layers because their numbers are equal,
+ * as in a new net. A matrix that several layers have is a tied weight. */
+bool stored_once(const OnnxTensor *t);
+void find_places(Reader *r); /* fills r->places */
+/* Fills r->trained with names that are separated by commas. */
+ampc_status name_trained(Reader *r, const char *names);
+/* What the tensor of v is taken for. */
+TensorKind kind_of_tensor(Reader *r, const Value *v);
 
 /* ---- scopes.c ---- */
 

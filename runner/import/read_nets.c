@@ -85,7 +85,7 @@ static bool pad_before(Reader *r, const char **x, Window *w, bool pool, const ch
 
 bool is_weight(const Value *v)
 {
-  return v && v->kind == VALUE_weight && !v->turned;
+  return v && v->kind == VALUE_weight && !v->turned && v->tensor_kind == TENSOR_trains;
 }
 
 bool others_needed(Reader *r)
@@ -95,9 +95,16 @@ bool others_needed(Reader *r)
   return false;
 }
 
+bool is_all(const Value *v, double number)
+{
+  if (!v || v->kind != VALUE_weight) return v && v->kind == VALUE_number && v->number == number;
+  return v->tensor_kind != TENSOR_trains && is_filled(v->tensor) &&
+         tensor_real(v->tensor, 0) == number;
+}
+
 bool is_zero(const Value *v)
 {
-  return v && v->kind == VALUE_number && v->number == 0;
+  return is_all(v, 0);
 }
 
 /* ConvTranspose may state the shape of its result, which determines the padding. */

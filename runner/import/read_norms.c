@@ -20,10 +20,11 @@ static void give_layer(Reader *r, const char *made, Value *const *tensor, uint32
   give(r, text(r, "%s(%s)", made, whole_ref(r, in(r, 0))));
 }
 
-/* Whether it is a tensor of the file with one axis, whose size is that of the other one. */
+/* Whether both are tensors of the file with one axis of the same size. */
 static bool is_vector(const Value *v, const Value *other)
 {
-  return is_weight(v) && is_weight(other) && v->tensor->n_dims == 1 && other->tensor->n_dims == 1 &&
+  bool tensors = v->kind == VALUE_weight && other->kind == VALUE_weight && !v->turned;
+  return tensors && v->tensor->n_dims == 1 && other->tensor->n_dims == 1 &&
          v->tensor->dims[0] == other->tensor->dims[0];
 }
 
@@ -48,8 +49,9 @@ void read_batch_norm(Reader *r)
     if (!tensor[i]) return refuse(r, text(r, "without input %d", i + 1));
     own = own && is_vector(tensor[i], tensor[0]);
   }
-  bool plain = tensor[0]->kind == VALUE_number && tensor[0]->number == 1 && is_zero(tensor[1]) &&
-               is_vector(tensor[2], tensor[2]) && is_vector(tensor[3], tensor[2]);
+  own = own && is_weight(tensor[0]) && is_weight(tensor[1]);
+  bool plain = is_all(tensor[0], 1) && is_zero(tensor[1]) && is_vector(tensor[2], tensor[2]) &&
+               is_vector(tensor[3], tensor[2]);
   if (!rank_of(in(r, 0), &rank)) rank = 4;
   attribute(
       r, "training_mode"); /* a train block computes the statistics of the batch, others do not */

@@ -30,8 +30,9 @@ void give_image_shape(Reader *r, const Value *x, int64_t channels);
 int64_t axis_of(const Value *x, int64_t axis);
 /* Reads the axes of the node at work: input i, or in older versions an attribute. */
 bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
-bool is_weight(const Value *v); /* a tensor of the file */
-bool is_zero(const Value *v);   /* PyTorch writes zeros for a layer without a bias */
+bool is_weight(const Value *v);             /* a tensor of the file that trains */
+bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
+bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
 /* An index along an axis, without numbers below 0. `computed`: also if it is no constant */
 const char *index_ref(Reader *r, const Value *index, int64_t size, bool computed);
 /* Whether a result but the first one is needed. */

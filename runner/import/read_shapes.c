@@ -19,7 +19,7 @@ void read_constant_node(Reader *r)
     if (status)
       refuse(r, ampc_last_error());
     else
-      read_constant(r, v, a->t, false);
+      read_constant(r, v, a->t);
   } else if (a->has_f) {
     v->type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     give_number(r, (double)a->f, NULL, 0);
@@ -36,7 +36,7 @@ void read_constant_node(Reader *r)
     t->dims = arena_new(r->arena, int64_t);
     t->dims[0] = (int64_t)a->n_floats;
     t->raw_data = (ProtobufCBinaryData){a->n_floats * sizeof(float), (uint8_t *)a->floats};
-    read_constant(r, v, t, false);
+    read_constant(r, v, t);
   } else if (attr_list(r, "value_ints", &at, &n)) {
     v->type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
     give_items(r, at, n, false);
@@ -45,9 +45,23 @@ void read_constant_node(Reader *r)
   }
 }
 
+/* PyTorch writes detach() as an Identity, and so the name of a tensor that equals another one. */
 void read_identity(Reader *r)
 {
-  give_value(r, in(r, 0));
+  Value *x = in(r, 0), *y = result(r, 0);
+  bool named = y && x->kind == VALUE_weight && !x->turned && stored_once(x->tensor) &&
+               in_state_dict(names_get(&r->listed, y->name));
+  if (named) {
+    y->kind = VALUE_weight;
+    y->type = x->type;
+    y->tensor = x->tensor;
+    y->tensor_kind = x->tensor_kind;
+    return;
+  }
+  const char *classes = onnx_metadata(r->arena, r->node, "pkg.torch.onnx.class_hierarchy");
+  bool stops = classes && strstr(classes, "'aten.detach.");
+  if (stops && x->kind == VALUE_tensor) return give(r, text(r, "%s.detach()", ref(r, x)));
+  give_value(r, x);
 }
 
 /* Constants keep their kind: numbers are floats, items are integers. */

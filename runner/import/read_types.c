@@ -1,4 +1,5 @@
 /* Types and shapes of results that the file does not state, and operands that are broadcast. */
+#include <math.h>
 #include <string.h>
 #include "read_ops.h"
 
@@ -143,6 +144,8 @@ void read_types(Reader *r, bool elementwise)
 
 /* ---- numbers as operands ---- */
 
+#define F16_LARGEST 65504
+
 const char *whole_ref(Reader *r, const Value *v)
 {
   if (v->kind != VALUE_number || v->n == 0) {
@@ -170,10 +173,23 @@ static bool covers(const Value *x, const Value *number)
   return true;
 }
 
+/* Whether another operand is a finite number that f16 does not have, such as the mask -3.4e38. */
+static bool meets_large(Reader *r, size_t i)
+{
+  for (size_t k = 0; k < r->node->n_input; k++) {
+    const Value *v = k != i ? in(r, k) : NULL;
+    if (v && v->kind == VALUE_number && isfinite(v->number) && fabs(v->number) > F16_LARGEST)
+      return true;
+  }
+  return false;
+}
+
 const char *operand(Reader *r, size_t i)
 {
   const Value *v = in(r, i);
   if (!v) return refuse(r, "without an input"), "0";
+  bool computed = v->kind == VALUE_tensor && !v->argument && onnx_is_float(v->type);
+  if (computed && meets_large(r, i)) return text(r, "%s.to(f32)", ref(r, v));
   bool covered = v->kind != VALUE_number || v->n == 0;
   for (size_t k = 0; k < r->node->n_input; k++)
     covered = covered || (k != i && in(r, k) && covers(in(r, k), v));

@@ -99,6 +99,18 @@ static bool has_paths(Reader *r)
   return r->has_paths;
 }
 
+/* An element of a list has the names of the list before its own: "layer1/layer1.0",
+ * "cv2.0/cv2.0.1". */
+static const char *without_repeat(const char *part, const char *path)
+{
+  while (path && *path) {
+    if (path_within(part, path) && part[strlen(path)]) return part + strlen(path) + 1;
+    path = strchr(path, '.');
+    if (path) path++;
+  }
+  return part;
+}
+
 static bool read_name(Reader *r, Scopes *all)
 {
   const char *name = r->node->name, *path = "";
@@ -107,11 +119,7 @@ static bool read_name(Reader *r, Scopes *all)
   name += *name == '/';
   for (const char *slash; (slash = strchr(name, '/')) && all->n < MOST_SCOPES; name = slash + 1) {
     size_t old = strlen(path);
-    const char *part = arena_strndup(r->arena, name, (size_t)(slash - name)),
-               *last = strrchr(path, '.');
-    last = last ? last + 1 : path;
-    bool repeats = *last && strncmp(part, last, strlen(last)) == 0 && part[strlen(last)] == '.';
-    if (repeats) part += strlen(last) + 1;
+    const char *part = without_repeat(arena_strndup(r->arena, name, (size_t)(slash - name)), path);
     path = *path ? text(r, "%s.%s", path, part) : part;
     if (strlen(path) > LONGEST_PATH) break;
     for (const char *dot = path + old; (dot = strchr(dot, '.')); dot++)

@@ -29,6 +29,27 @@ refuses "one name for both" 2 'two names' "$amp" import --force blocks.onnx -o o
 passes "a fixed batch" "$amp" import fixed.onnx -o fixed.amp
 grep -q 'exported with batches of 2' err || failed "no warning about the fixed batch"
 
+# ---- what trains, sizes -------------------------------------------------------------------------------
+cp "$fixtures/other.onnx" "$fixtures/open.onnx" "$fixtures/rows.onnx" .
+passes "constants" "$amp" import other.onnx -o named.amp
+grep -q '^named.safetensors: 5 tensors train: .*; 2 constants: const_fold_opt__12, Const:0$' out || failed "what trains is not named"
+passes "a constant that trains" "$amp" import --force other.onnx -o named.amp --train const_fold_opt__12
+grep -q 'const_fold_opt__12 = Parameter(\[\])' named.amp || failed "--train did nothing"
+refuses "no such tensor" 2 '--train none: the model has no tensor of floats' "$amp" import --force other.onnx -o named.amp --train none
+refuses "no such parameter" 1 'pattern "none" matches no parameter' "$amp" import --force other.onnx -o named.amp --freeze none
+passes "open sizes" "$amp" import open.onnx -o open.amp
+grep -q '^const H = 224$' open.amp || failed "no guessed size"
+passes "sizes of an input" "$amp" import --force open.onnx -o open.amp --size x=3,27,36 --size z=4
+grep -q '^const W = 36$' open.amp || failed "--size did nothing"
+refuses "sizes that do not fit the net" 1 'does not fit images of 1x1' "$amp" import --force open.onnx -o open.amp --size x=3,8,8
+grep -q 'change --size or --freeze' err || failed "no cure for sizes that do not fit"
+refuses "another fixed size" 2 'fixes the size of axis 1 to 3' "$amp" import --force open.onnx -o open.amp --size x=4,8,8
+refuses "too few sizes" 2 'has 3 axes after the first one, not 2' "$amp" import --force open.onnx -o open.amp --size x=3,8
+refuses "no such input" 2 'no input of this name; the first one is x' "$amp" import --force open.onnx -o open.amp --size y=3,8,8
+refuses "no size" 2 'expected sizes' "$amp" import --force open.onnx -o open.amp --size x=3,0,8
+passes "a train block that does not fit" "$amp" import rows.onnx -o rows.amp
+grep -q 'the job has none: cross_entropy' err && ! grep -q '^train' rows.amp || failed "a train block that does not compile"
+
 # ---- overwriting --------------------------------------------------------------------------------------
 cp blocks.onnx before.onnx
 refuses "the model as the job" 2 'blocks.onnx' "$amp" import --force blocks.onnx -o blocks.onnx

@@ -13,8 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   OnnxModel *model;
   Reader r;
   bool read = onnx_parse(arena, "fuzz.onnx", data, size, &model) == AMPC_OK &&
-              read_model(&r, arena, model, "fuzz.onnx", "/nonexistent") == AMPC_OK && !r.refused.n;
-  const char *job = read ? job_text(&r, "fuzz.onnx", "fuzz.safetensors") : NULL;
+              read_model(&r, arena, model, "fuzz.onnx", "/nonexistent", NULL) == AMPC_OK &&
+              !r.refused.n;
+  const JobWishes wishes = {.source = "fuzz.onnx", .weights = "fuzz.safetensors"};
+  JobText text;
+  const char *job = read && job_text(&r, &wishes, &text) == AMPC_OK ? text.whole : NULL;
   if (job) {
     Options options = options_default();
     options.silent = true;

@@ -15,9 +15,10 @@ import tempfile
 import zipfile
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
-REFUSED = {"folded"}  # its weights are not those of the net: batch norms were folded away
+REFUSED = {"folded", "fresh_folded", "other"}  # no weights of PyTorch's net: batch norms were folded away
 ONE_WAY = {"mixed"}  # amp export writes an LSTM as a Scan, which amp import does not read
 TOLERANCE = 2e-6
+OPTIONS = {"open": ["--size", "x=3,27,36"], "other": ["--train", "Const:0", "--freeze", "seq_norm_*,coefficient"]}
 
 
 def run(*command):
@@ -51,7 +52,7 @@ def check_results(name, amp, job, folder):
     with open(job, encoding="utf-8") as file:
         block = file.read().split("infer predict(")[1]
     names = [part.split(":")[0].strip() for part in block.split(") {")[0].split("],")]
-    command = [amp, "infer", job, "--set", "precision=f32", "-q"]
+    command = [amp, "infer", job, "--set", "precision=f32", "-D", "BATCH=2", "-q"]
     for key, argument in zip(inputs, names):
         command += ["--input", f"{argument}={HERE}/{name}.npz:{key}"]
     for i, key in enumerate(results):
@@ -69,10 +70,39 @@ def check_results(name, amp, job, folder):
             sys.exit(f"{name}: {key} differs from PyTorch's by {worst:.1e} of the largest number")
 
 
+def check_step(name, amp, job, folder):
+    """A step of SGD, as in make_fixtures.py."""
+    with zipfile.ZipFile(f"{HERE}/{name}.npz") as file:
+        after = {entry[6:-4]: npy(file.read(entry)) for entry in file.namelist() if entry.startswith("after.")}
+    if not after:
+        return
+    with open(job, encoding="utf-8") as file:
+        text = file.read().split("optimizer opt")[0]
+    text += f"""optimizer opt = SGD(net, lr=0.1)
+data drawn() {{ return npz("{HERE}/{name}.npz", "x0") }}
+train x in drawn() with batch=2, epochs=1, shuffle=false {{ minimize net(x).square().mean() with opt }}
+"""
+    with open(f"{folder}/step.amp", "w", encoding="utf-8") as file:
+        file.write(text)
+    run(amp, "train", f"{folder}/step.amp", "--save-weights", f"{folder}/step.safetensors", "-q")
+    with open(f"{folder}/step.safetensors", "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    for key, (_, numbers) in after.items():
+        begin, end = header[key]["data_offsets"]
+        got = array.array(numbers.typecode)
+        got.frombytes(data[begin:end])
+        scale = max(max(map(abs, numbers)), 1e-2)
+        worst = max(abs(a - b) for a, b in zip(got, numbers)) / scale
+        if not worst <= 1e-4:
+            sys.exit(f"{name}: after a step {key} differs from PyTorch's by {worst:.1e} of the largest number")
+
+
 def check(name, build, rewrite):
     with tempfile.TemporaryDirectory() as folder:
         job, amp = f"{folder}/{name}.amp", f"{build}/amp"
-        said = run(amp, "import", "-q", f"{HERE}/{name}.onnx", "-o", job)
+        said = run(amp, "import", *OPTIONS.get(name, []), f"{HERE}/{name}.onnx", "-o", job)
+        said = said.replace(f"{folder}/", "")
         with open(job, encoding="utf-8") as file:
             text = file.read() + "".join(f"# {line}\n" for line in said.splitlines())
         if rewrite:
@@ -82,7 +112,8 @@ def check(name, build, rewrite):
             if file.read() != text:
                 sys.exit(f"{name}: the job differs from {name}.expected:\n{text}")
         check_results(name, amp, job, folder)
-        if name in REFUSED:
+        check_step(name, amp, job, folder)
+        if name in REFUSED or "\ntrain " not in text:
             return
         if name not in ONE_WAY:
             os.mkdir(f"{folder}/again")

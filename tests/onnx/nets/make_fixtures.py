@@ -2,6 +2,7 @@
 """Exports small nets with PyTorch, for tests/onnx/import.py: NAME.onnx, and NAME.npz with the names and shapes of the
 parameters, inputs, and PyTorch's results. usage: make_fixtures.py [NAME..]
 """
+import copy
 import os
 import sys
 import warnings
@@ -14,6 +15,26 @@ from torch.nn import functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 warnings.simplefilter("ignore")
+
+
+def other():
+    """As programs other than PyTorch write it: any names; constants are tensors; a bias is added to a product."""
+    rng = numpy.random.default_rng(1)
+    tensors = {"seq/norm/gamma:0": numpy.ones(4), "seq/dense/ReadVariableOp:0": rng.normal(size=(4, 3)),
+               "seq/dense/BiasAdd:0": numpy.zeros(3), "coefficient": rng.normal(size=(3, 1)), "intercept": [0.5],
+               "const_fold_opt__12": 2.0, "Const:0": [3.0], "_half": numpy.full(3, 0.5)}
+    nodes = [("Mul", "x", "seq/norm/gamma:0", "a"), ("MatMul", "a", "seq/dense/ReadVariableOp:0", "b"),
+             ("Add", "b", "seq/dense/BiasAdd:0", "c"), ("Pow", "c", "const_fold_opt__12", "d"), ("Mul", "d", "Const:0", "e"),
+             ("Sub", "e", "half", "f"), ("MatMul", "f", "coefficient", "g"), ("Add", "g", "intercept", "y")]
+    tensors = {key: numpy.asarray(value, numpy.float32) for key, value in tensors.items()}
+    half = onnx.helper.make_node("Constant", [], ["half"], value=onnx.numpy_helper.from_array(tensors.pop("_half")))
+    info = [onnx.helper.make_tensor_value_info(key, 1, ["N", n]) for key, n in (("x", 4), ("y", 1))]
+    graph = onnx.helper.make_graph([half] + [onnx.helper.make_node(op, [a, b], [y]) for op, a, b, y in nodes], "graph",
+                                   info[:1], info[1:], [onnx.numpy_helper.from_array(t, key) for key, t in tensors.items()])
+    x = rng.normal(size=(2, 4)).astype(numpy.float32)
+    y = ((x @ tensors["seq/dense/ReadVariableOp:0"]) ** 2 * 3 - 0.5) @ tensors["coefficient"] + 0.5
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), f"{HERE}/other.onnx")
+    numpy.savez(f"{HERE}/other.npz", x0=x, y0=y)
 
 
 class BasicBlock(nn.Module):
@@ -143,6 +164,89 @@ class Small(nn.Module):
         return self.fc(F.relu(self.bn(self.conv(F.avg_pool2d(x, 2)))).flatten(1))
 
 
+class Fresh(nn.Module):
+    """A net that has not been trained: norms are ones and zeros. Constants of forward() do not train, and nothing
+    trains through detach()."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.flat = nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.BatchNorm2d(4, affine=False)
+        self.fc, self.gamma = nn.Linear(4, 6), nn.Parameter(torch.full((6,), 0.5))
+        self.scale, self.ln, self.ln2 = nn.Parameter(torch.tensor(2.0)), nn.LayerNorm(6), nn.LayerNorm(6)
+        self.head = nn.Linear(6, 1)
+        self.register_buffer("shift", torch.full((6,), 0.5))
+        nn.init.zeros_(self.fc.bias)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, x):
+        x = (x - torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)) / torch.tensor(0.25)
+        x = self.flat(F.relu(self.bn(self.conv(x)))).mean((2, 3))
+        y = self.ln(self.fc(x)) * self.gamma + self.shift
+        return self.head(self.ln2(y.detach() * y + y ** 2)) * self.scale.exp()
+
+
+class Mask(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, mask):
+        return torch.softmax(self.fc(x).masked_fill(mask > 0.5, torch.finfo(torch.float32).min), -1)
+
+
+class Translation(nn.Module):
+    """The result has the length of the second argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.e, self.out = nn.Embedding(11, 4), nn.Linear(4, 11)
+
+    def forward(self, source, target):
+        return self.out(self.e(target) + self.e(source).mean(1, keepdim=True))
+
+
+class Branch(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.conv, self.act = nn.Conv2d(i, o, 3, padding=1), nn.SiLU()
+
+    def forward(self, x):
+        return self.act(self.conv(x))
+
+
+class Heads(nn.Module):
+    """Sequentials in a list, as in the head of YOLOv8."""
+
+    def __init__(self):
+        super().__init__()
+        self.cv2 = nn.ModuleList(nn.Sequential(Branch(2, 3), Branch(3, 3), nn.Conv2d(3, 4, 1)) for _ in range(2))
+
+    def forward(self, x):
+        return torch.cat([part(x) for part in self.cv2], 2)
+
+
+class Rows(nn.Module):
+    """The rows of the result are no samples, so the guessed loss does not fit."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.fc(x).reshape(-1, 4)
+
+
+class Open(nn.Module):
+    """Sizes of images, and two batches, which the file leaves open."""
+
+    def __init__(self):
+        super().__init__()
+        self.c, self.a = nn.Conv2d(3, 4, 3, stride=8), nn.Linear(4, 4)
+
+    def forward(self, x, z):
+        return torch.cat([F.max_pool2d(self.c(x), 4).amax((2, 3)), self.a(z)], 1)
+
+
 def images(*sizes):
     return torch.rand(2, *sizes)
 
@@ -162,6 +266,16 @@ NETS = {  # net, arguments, options of the export
               NEW | {"opset_version": 20, "dynamic_shapes": (BATCH, BATCH)}),
     "fixed": (Small, lambda: [images(1, 8, 8)], NEW),
     "folded": (Small, lambda: [images(1, 8, 8)], NEW | {"optimize": True, "eval": True}),
+    "fresh": (Fresh, lambda: [images(3, 6, 6)], NEW | {"dynamic_shapes": (BATCH,), "step": True}),
+    "fresh_script": (Fresh, lambda: [images(3, 6, 6)], OLD | {"input_names": ["x"], "dynamic_axes": {"x": BATCH}}),
+    "fresh_folded": (Fresh, lambda: [images(3, 6, 6)],
+                     {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": BATCH}, "eval": True}),
+    "mask": (Mask, lambda: [torch.randn(2, 4), torch.rand(2, 4)], NEW | {"dynamic_shapes": (BATCH, BATCH)}),
+    "translation": (Translation, lambda: [ids(), torch.randint(0, 11, (2, 4))], NEW | {"dynamic_shapes": (BATCH, BATCH)}),
+    "heads": (Heads, lambda: [images(2, 4, 4)], OLD | {"input_names": ["x"], "dynamic_axes": {"x": BATCH}}),
+    "rows": (Rows, lambda: [torch.randn(2, 2, 3)], NEW | {"dynamic_shapes": (BATCH,)}),
+    "open": (Open, lambda: [images(3, 27, 36), torch.randn(2, 4)],
+             OLD | {"input_names": ["x", "z"], "dynamic_axes": {"x": {0: "n1", 2: "H", 3: "W"}, "z": {0: "n2"}}}),
     "script": (Blocks, lambda: [images(1, 14, 14)], OLD | {"input_names": ["x"], "dynamic_axes": {"x": BATCH}}),
 }
 
@@ -180,16 +294,29 @@ def shorten(path):
     onnx.save(model, path)
 
 
+def step(net, x):
+    """The state after a step of SGD that makes the squares of the result small."""
+    net = copy.deepcopy(net).train()
+    for parameter in net.parameters():
+        parameter.grad = None
+    net(*x).square().mean().backward()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter -= 0.1 * parameter.grad
+    return {"after." + key: value.numpy() for key, value in net.state_dict().items()}
+
+
 def make(name):
     kind, arguments, options = NETS[name]
     torch.manual_seed(1)
     net, x = kind(), arguments()
     for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):  # statistics of a net that has been trained
+        if isinstance(module, nn.BatchNorm2d) and not name.startswith("fresh"):  # statistics of a net that has been trained
             module.running_mean.normal_(0, 0.2)
             module.running_var.uniform_(0.5, 1.5)
     options = dict(options)
     net.train(not options.pop("eval", False))
+    steps = options.pop("step", False)
     names = [f"{key} {list(value.shape)}" for key, value in net.state_dict().items()]
     path = os.path.join(HERE, name + ".onnx")
     torch.onnx.export(net, tuple(x), path, **options)
@@ -201,10 +328,11 @@ def make(name):
         y = net.eval()(*x)
     arrays = {f"x{i}": value.numpy() for i, value in enumerate(x)}
     arrays |= {f"y{i}": value.numpy() for i, value in enumerate(y if isinstance(y, tuple) else (y,))}
+    arrays |= step(net, x) if steps else {}
     numpy.savez(os.path.join(HERE, name + ".npz"), **arrays)
     with open(os.path.join(HERE, name + ".names"), "w", encoding="utf-8") as file:
         file.write("\n".join(names) + "\n")
 
 
-for each in sys.argv[1:] or NETS:
-    make(each)
+for each in sys.argv[1:] or [*NETS, "other"]:
+    other() if each == "other" else make(each)
