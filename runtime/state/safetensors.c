@@ -358,11 +358,16 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   return status;
 }
 
-/* Opens a regular file. O_NONBLOCK: opening a pipe does not wait for its writer. */
+static FileRole role_of(const TensorFile *f)
+{
+  return f->foreign ? FILE_WEIGHTS : FILE_CHECKPOINT;
+}
+
+/* Opens a regular file. */
 static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_size)
 {
   struct stat info;
-  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  out->fd = file_open_input(role_of(out), path, 0);
   if (out->fd < 0 || fstat(out->fd, &info) != 0)
     return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
   if (!S_ISREG(info.st_mode))
@@ -376,7 +381,6 @@ static ampc_status read_file(const char *path, bool foreign, TensorFile *out)
   *out = (TensorFile){.fd = -1, .path = path, .foreign = foreign};
   int64_t size = 0;
   ampc_status status = open_file(path, out, &size);
-  if (!status) status = file_note_input(foreign ? FILE_WEIGHTS : FILE_CHECKPOINT, path);
   if (!status) status = check_file(path, size, out);
   if (status) tensor_file_free(out);
   return status;
@@ -430,7 +434,7 @@ void tensor_file_free(TensorFile *f)
   json_decref(f->header);
   for (uint32_t i = 0; i < f->n_views; i++) free(f->views[i].held);
   free(f->views);
-  if (f->fd >= 0) close(f->fd);
+  if (f->fd >= 0) file_close_input(role_of(f), f->path, f->fd);
   *f = (TensorFile){.fd = -1};
 }
 
