@@ -422,6 +422,7 @@ TensorEntry tensor_entry(const json_t *entry)
     out.dim[out.rank++] = json_integer_value(axis);
     out.elements *= json_integer_value(axis);
   }
+  if (kind == N_KINDS) out.unread = strchr(json_string_value(json_object_get(entry, "dtype")), '.');
   if (kind == N_KINDS) out.elements = json_integer_value(json_array_get(offsets, 1)) - out.begin;
   return out;
 }
