@@ -333,7 +333,7 @@ def refuse_tune(amp, work, tune, file, page):
                          ({**tune, "modules": tune["modules"][:-1]}, "its module 9 is missing, here it is net.last"),
                          ({**tune, "modules": [*tune["modules"], {**tune["modules"][0], "path": "x"}]}, "its module 10 is x, here it is missing"),
                          (short, "damaged; delete it, and run amp tune again"),
-                         ({"values": []}, "not the output of amp tune: job is missing"), ([], "it is a list, not an object"),
+                         ({"values": []}, "not the output of amp tune: job is missing"), ([1], "it is a list, not an object"),
                          ({**tune, "pins": {"a": 1}}, "pins is an object, not a list"), ({**tune, "pins": [5]}, "pins[0] is a number, not an object"),
                          ({**tune, "trials": tune["trials"][:1] + [{**tune["trials"][1], "loss": "x"}]}, "trials[1].loss is text, not a number"),
                          ("{", "line 1: no JSON: string or '}' expected"), (None, "No such file")):
