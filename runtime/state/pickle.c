@@ -280,19 +280,25 @@ static ampc_status push_opaque(Pickle *p, uint32_t class)
   return status ? status : push_new(p, made);
 }
 
-/* Fills a dictionary with the pairs of a list, as Python 2 writes an OrderedDict. */
-static ampc_status push_dict(Pickle *p, const PickleItem *pairs)
+/* Makes a list of pairs a dictionary, as Python 2 writes an OrderedDict. The dictionary takes over
+ * the cells of the list, so that repeated calls need no memory. */
+static ampc_status push_dict(Pickle *p, uint32_t list)
 {
   PickleItem made = {.kind = PICKLE_dict};
-  ampc_status status = AMPC_OK;
-  for (uint32_t c = pairs ? pairs->first : 0; c && !status; c = p->cells[c].next) {
+  if (list) {
+    made.first = p->items[list].first;
+    made.last = p->items[list].last;
+    p->items[list].first = p->items[list].last = 0;
+  }
+  for (uint32_t c = made.first; c; c = p->cells[c].next) {
     const PickleItem *pair = &p->items[p->cells[c].value];
     bool two = pair->kind == PICKLE_list || pair->kind == PICKLE_tuple;
     uint32_t key = two ? pair->first : 0, value = key ? p->cells[key].next : 0;
     if (!value) return damaged(p, "fills a dictionary with what are no pairs");
-    status = add_cell(p, &made, p->cells[key].value, p->cells[value].value);
+    p->cells[c].key = p->cells[key].value;
+    p->cells[c].value = p->cells[value].value;
   }
-  return status ? status : push_new(p, made);
+  return push_new(p, made);
 }
 
 /* Notes what a call returns. Nothing is called. */
@@ -303,7 +309,8 @@ static ampc_status push_result(Pickle *p, uint32_t callee, uint32_t arguments)
       function->kind == PICKLE_global && function->number >= 0 && given->kind == PICKLE_tuple;
   Becomes becomes = known ? globals[function->number].becomes : BECOMES_opaque;
   const PickleItem *first = known ? pickle_element(p, given, 0) : NULL;
-  if (becomes == BECOMES_dict && (!first || first->kind == PICKLE_list)) return push_dict(p, first);
+  if (becomes == BECOMES_dict && (!first || first->kind == PICKLE_list))
+    return push_dict(p, first ? (uint32_t)(first - p->items) : NOTHING);
   if (becomes == BECOMES_first && first &&
       (first->kind == PICKLE_tensor || first->kind == PICKLE_opaque))
     return push(p, (uint32_t)(first - p->items));
