@@ -51,6 +51,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  file_keep_inputs();
   interrupt_begin("amp");
   if (!stack_suffices("amp")) return AMPC_RUN_FAILED;
   exit_on_abort("amp");

@@ -190,6 +190,7 @@ static int run(Compile *c, const CommandLine *cmd)
 int main(int argc, char **argv)
 {
   if (!standard_files_open()) return BAD_FILE;
+  file_keep_inputs();
   if (!stack_suffices("ampc")) return AMPC_RUN_FAILED;
   exit_on_abort("ampc");
   Arena *arena = arena_create();

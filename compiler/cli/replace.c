@@ -15,7 +15,7 @@ static bool read_there(const char *path, Text *out)
   char *bytes;
   int64_t size;
   if (stat(path, &at) != 0 || !S_ISREG(at.st_mode) || file_is_special(path)) return true;
-  if (file_read(path, &bytes, &size) != AMPC_OK) {
+  if (file_read(FILE_NO_ROLE, path, &bytes, &size) != AMPC_OK) {
     fprintf(stderr, "ampc: error: %s, so ampc cannot check what it would overwrite\n",
             ampc_last_error());
     return false;

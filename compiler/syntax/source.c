@@ -27,11 +27,7 @@ const char *source_read(Arena *arena, FileRole role, const char *path, uint32_t 
 {
   char *bytes;
   int64_t n;
-  *why = file_read_any(path, MAX_SOURCE, &bytes, &n);
-  if (!*why && file_note_input(role, path)) {
-    *why = "out of memory";
-    free(bytes);
-  }
+  *why = file_read_any(role, path, MAX_SOURCE, &bytes, &n);
   if (*why) return NULL;
   Text text = text_new(arena);
   text_add(&text, bytes, (size_t)n);

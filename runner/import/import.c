@@ -298,12 +298,11 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
   OnnxModel *model;
   Reader r;
   JobText job;
-  ampc_status status = file_note_input(FILE_WEIGHTS, cmd->model);
-  if (!status) status = onnx_read(arena, cmd->model, &model);
-  if (!status) status = file_check_writable(cmd->weights, &file_weights);
-  if (!status) status = check_job(cmd);
+  ampc_status status = onnx_read(arena, cmd->model, &model);
   if (!status)
     status = read_model(&r, arena, model, cmd->model, folder_of(arena, cmd->model), cmd->train);
+  if (!status) status = file_check_writable(cmd->weights, &file_weights);
+  if (!status) status = check_job(cmd);
   if (status) return (int)status;
   if (r.refused.n) return report_refused(&r);
   warn_of_export(&r);

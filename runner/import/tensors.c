@@ -121,10 +121,9 @@ static const char *entry(const OnnxTensor *t, const char *key)
 static int open_beside(const Reader *r, const char *name)
 {
   if (!name || !*name || name[0] == '/' || strstr(name, "..") || strchr(name, '/')) return -1;
-  int folder = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return -1;
-  int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  close(folder);
+  char *path = file_join(r->folder, name);
+  int fd = path ? file_open_input(FILE_WEIGHTS, path, O_NOFOLLOW) : -1;
+  free(path);
   return fd;
 }
 

@@ -64,8 +64,7 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   char *bytes;
   int64_t n;
   size_t length = strlen(file);
-  if (file_note_input(FILE_PROMPT, file)) return AMPC_RUN_FAILED;
-  const char *why = file_read_any(file, MOST_PROMPT, &bytes, &n);
+  const char *why = file_read_any(FILE_PROMPT, file, MOST_PROMPT, &bytes, &n);
   if (why) return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", file, why);
   bool tokens = length > 4 && strcmp(file + length - 4, ".bin") == 0;
   ampc_status status =

@@ -112,10 +112,7 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
 static ampc_status get_classes(InferWriter *w, int64_t *out_size)
 {
   TensorFile f = {.fd = -1};
-  if (w->cmd->classes) {
-    ampc_status status = file_note_input(FILE_CLASSES, w->cmd->classes);
-    return status ? status : file_read(w->cmd->classes, &w->classes, out_size);
-  }
+  if (w->cmd->classes) return file_read(FILE_CLASSES, w->cmd->classes, &w->classes, out_size);
   bool read = w->cmd->weights && tensor_file_read_any(w->cmd->weights, &f) == AMPC_OK;
   const char *names = read ? tensor_file_get(&f, "ampc.classes") : w->cmd->known_classes;
   w->classes = names ? strdup(names) : NULL;

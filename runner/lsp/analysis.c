@@ -82,12 +82,21 @@ static bool find_source(Query *q, const char *path)
   return false;
 }
 
+/* Returns the path of an open file. It need not be UTF-8, so requests do not contain it. */
+static const char *path_of(const Analysis *a, const char *uri)
+{
+  for (uint32_t i = 0; i < a->options.n_open; i++)
+    if (strcmp(a->uris[i], uri) == 0) return a->options.open[i].path;
+  return "";
+}
+
 json_t *analysis_answer(Analysis *a, const json_t *request)
 {
   Query q = {.a = a, .params = json_object_get(request, "params")};
   const char *method = json_string_value(json_object_get(request, "method"));
   if (!a->c) a->c = compile_for_answers(a);
-  if (!find_source(&q, json_string_value(json_object_get(request, "path")))) return json_null();
+  if (!find_source(&q, path_of(a, json_string_value(json_object_get(request, "uri")))))
+    return json_null();
   q.offset = query_offset(&q, json_object_get(q.params, "position"));
   for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
     if (strcmp(methods[i].name, method) == 0) return methods[i].answer(&q);

@@ -32,7 +32,7 @@ void analysis_open(Analysis *a, const Options *options, const char *const *uris,
 void analysis_close(Analysis *a);
 /* Compiles the job. Returns {"files": [path], "found": {uri: [diagnostic]}}. */
 json_t *analysis_diagnostics(Analysis *a);
-/* Answers {"method", "params", "path"}. Returns null for an unknown file. */
+/* Answers {"method", "params", "uri"}. Returns null for an unknown file. */
 json_t *analysis_answer(Analysis *a, const json_t *request);
 
 /* ---- for the methods ---- */

@@ -189,7 +189,7 @@ json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *p
   if (job->dirty) return NULL;
   if (!job->worker) return json_null();
   json_t *request =
-      json_pack("{s:s, s:O, s:s}", "method", method, "params", params, "path", doc->path);
+      json_pack("{s:s, s:O, s:O}", "method", method, "params", params, "uri", doc->uri);
   const char *why;
   json_t *result = worker_ask(job->worker, request, &why);
   json_decref(request);

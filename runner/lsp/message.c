@@ -120,6 +120,11 @@ Received message_read(Stream *s, const char **body, size_t *size)
   return RECEIVED_message;
 }
 
+json_t *message_parse(const char *body, size_t size)
+{
+  return json_loadb(body, size, JSON_ALLOW_NUL, NULL);
+}
+
 bool message_waits(const Stream *s, int milliseconds)
 {
   return s->n > s->start || can_read(s, milliseconds);

@@ -28,6 +28,8 @@ typedef enum Received {
 /* Waits for a message. Sets *body to its *size bytes, which stay valid until the next call that
  * reads. */
 Received message_read(Stream *s, const char **body, size_t *size);
+/* Parses a body. Texts may contain NUL. NULL: it is no JSON. */
+json_t *message_parse(const char *body, size_t size);
 /* Waits until a message has begun to arrive; returns false if none does within the milliseconds. */
 bool message_waits(const Stream *s, int milliseconds);
 /* True if the text is among the bytes that have arrived and are not used yet. */

@@ -249,7 +249,7 @@ static void run_notification(Server *s, json_t *params)
 
 static void handle(Server *s, const char *body, size_t size)
 {
-  json_t *message = json_loadb(body, size, JSON_ALLOW_NUL, NULL);
+  json_t *message = message_parse(body, size);
   const char *name = json_string_value(json_object_get(message, "method"));
   json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
   json_decref(s->error);

@@ -48,7 +48,7 @@ static _Noreturn void work(int socket, const Options *options, const char *const
   analysis_open(&a, options, uris, utf8);
   json_t *out = analysis_diagnostics(&a);
   while (message_write(&s, out) && message_read(&s, &body, &size) == RECEIVED_message) {
-    json_t *request = json_loadb(body, size, 0, NULL);
+    json_t *request = message_parse(body, size);
     json_decref(out);
     out = json_pack("{s:o}", "result", analysis_answer(&a, request));
     json_decref(request);
@@ -91,7 +91,7 @@ static json_t *receive(Worker *w, const char **why)
   size_t size;
   if (!wait_for_answer(w, why)) return NULL;
   Received r = message_read(&w->stream, &body, &size);
-  json_t *message = r == RECEIVED_message ? json_loadb(body, size, 0, NULL) : NULL;
+  json_t *message = r == RECEIVED_message ? message_parse(body, size) : NULL;
   if (!message)
     *why = r == RECEIVED_end ? why_ended(w) : "the server cannot read the answer of the compiler";
   return message;

@@ -121,7 +121,7 @@ ampc_status onnx_read(Arena *arena, const char *path, OnnxModel **out)
 {
   char *bytes;
   int64_t size;
-  ampc_status status = file_read(path, &bytes, &size);
+  ampc_status status = file_read(FILE_WEIGHTS, path, &bytes, &size);
   if (!status) {
     status = onnx_parse(arena, path, bytes, (size_t)size, out);
     free(bytes);

@@ -78,7 +78,7 @@ void save_editors(Arena *arena, const char *from, const char *folder)
     char *text;
     int64_t size;
     Text out = text_new(arena);
-    if (file_read(arena_printf(arena, "%s/%s", from, files[i][0]), &text, &size)) {
+    if (file_read(FILE_NO_ROLE, arena_printf(arena, "%s/%s", from, files[i][0]), &text, &size)) {
       fprintf(stderr, "%s\n", ampc_last_error());
       exit(EXIT_FAILURE);
     }

@@ -239,8 +239,7 @@ static ampc_status read_settings(const char *path, json_t **out)
   json_error_t error;
   *out = json_null();
   if (access(path, F_OK) != 0) return AMPC_OK;
-  if (file_note_input(FILE_LOG, path)) return AMPC_RUN_FAILED;
-  const char *why = file_read_any(path, MOST_SETTINGS, &text, &size);
+  const char *why = file_read_any(FILE_LOG, path, MOST_SETTINGS, &text, &size);
   json_t *run = why ? NULL : json_loadb(text, (size_t)size, 0, &error);
   free(text);
   if (json_is_object(run)) {

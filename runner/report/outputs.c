@@ -2,27 +2,95 @@
 #include "report.h"
 #include <stdio.h>
 #include <string.h>
-#include "runtime/plan/file.h"
+#include "runner/job/json.h"
 
-/* Reads the JSON that a command has written. It has the list `key`. */
-static json_t *read_output(const Report *r, const char *path, const char *command, const char *key)
+/* ---- what the page reads of a file ---- */
+
+/* An example of each file: an object has at least these keys, a list has such elements. A key or
+ * text that ends in `?` may be missing or null. The page's scripts rely on it. */
+static const char probe_like[] =
+    "{'steps': 0, 'findings?': [{'text': '', 'help?': ''}], 'values': [{'kind': '', 'name': '', "
+    "'type': '', 'line': 0, 'elements': 0, 'nan': 0, 'infinite': 0, 'greatest?': 0, 'least?': 0, "
+    "'f16': {'over': 0, 'under': 0}, 'exponents': [[0]]}]}";
+#define TIMES "'us': 0, 'predicted_us?': 0, 'limit_us?': 0, 'idle_us?': 0"
+static const char profile_like[] =
+    "{'device': '', 'precision': '', 'threads?': 0, 'predicted_for?': '', 'blocks': [{'name': '', "
+    "'train': true, 'batch': 0, 'runs': 0, 'us': 0, 'loader_us': 0, 'upload_us': 0, "
+    "'by_kind': [{'kind': '', " TIMES "}], 'by_layer': [{'layer': '', " TIMES "}], "
+    "'by_line': [{'line': '', 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
+static const char tune_like[] =
+    "{'job': '', 'gpu': '', 'steps': 0, 'bound?': 0, 'chosen?': '', "
+    "'modules': [{'path': '', 'type': '', 'parent': 0, 'own': true, 'greatest?': 0, 'least?': 0, "
+    "'steps_over?': 0, 'under?': 0}], 'trials': [{'precision': '', 'types': ['?'], 'us?': 0, "
+    "'measured_us?': 0, 'gradient?': 0, 'loss?': 0, 'scale?': 0}], "
+    "'pins?': [{'path': '', 'type': '', 'why': '', 'us?': 0}]}";
+
+static const char *kind_of(const json_t *v)
 {
-  json_error_t error;
-  json_t *out =
-      file_note_input(FILE_LOG, path) ? NULL : json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-  if (out && json_is_array(json_object_get(out, key))) return out;
-  const char *shown = arena_shown(r->e.c->arena, path, "");
-  if (out)
-    fprintf(stderr, "amp report: error: %s: not the output of %s\n", shown, command);
+  return json_is_object(v)    ? "an object"
+         : json_is_array(v)   ? "a list"
+         : json_is_string(v)  ? "text"
+         : json_is_number(v)  ? "a number"
+         : json_is_boolean(v) ? "true or false"
+                              : "null";
+}
+
+/* Returns the first place that differs from the example, "values[2].line is text, not a number";
+ * NULL: none does. The example, and so the recursion, is a few levels deep. */
+static const char *misfit(Arena *a, const char *place, json_t *like, json_t *v)
+{
+  const char *key, *wrong = NULL;
+  json_t *each;
+  size_t i;
+  if (!v) return arena_printf(a, "%s is missing", place);
+  if (json_is_null(v) && json_is_string(like) && *json_string_value(like)) return NULL;
+  if (strcmp(kind_of(like), kind_of(v)) != 0)
+    return arena_printf(a, "%s is %s, not %s", *place ? place : "it", kind_of(v), kind_of(like));
+  for (i = 0; i < json_array_size(v) && !wrong; i++) {
+    ArenaMark mark = arena_mark(a);
+    const char *at = arena_printf(a, "%s[%zu]", place, i);
+    wrong = misfit(a, at, json_array_get(like, 0), json_array_get(v, i));
+    if (!wrong) arena_release(a, mark);
+  }
+  json_object_foreach(like, key, each)
+  {
+    size_t n = strcspn(key, "?");
+    const char *name = arena_printf(a, "%.*s", (int)n, key);
+    json_t *has = json_object_get(v, name);
+    if (wrong || (key[n] && (!has || json_is_null(has)))) continue;
+    wrong = misfit(a, arena_printf(a, "%s%s%s", place, *place ? "." : "", name), each, has);
+  }
+  return wrong;
+}
+
+/* Reads the JSON that a command has written. The page reads what is in `example`. */
+static json_t *read_output(const Report *r, const char *path, const char *command,
+                           const char *example)
+{
+  Arena *a = r->e.c->arena;
+  char *text = arena_strdup(a, example);
+  for (char *c = text; *c; c++)
+    if (*c == '\'') *c = '"';
+  json_t *out, *like = json_loads(text, 0, NULL);
+  ampc_status status = json_read(FILE_LOG, path, &out);
+  const char *wrong = status ? NULL : misfit(a, "", like, out);
+  json_decref(like);
+  if (wrong)
+    fprintf(stderr, "amp report: error: %s: not the output of %s: %s\n", arena_shown(a, path, ""),
+            command, arena_shown(a, wrong, ""));
+  else if (status)
+    fprintf(stderr, "amp report: error: %s\n", arena_shown(a, ampc_last_error(), ""));
   else
-    fprintf(stderr, "amp report: error: %s: %s\n", shown, error.text);
+    return out;
   json_decref(out);
   return NULL;
 }
 
+/* ---- the files ---- */
+
 json_t *report_probe(const Report *r)
 {
-  return read_output(r, r->probe, "amp probe --json", "values");
+  return read_output(r, r->probe, "amp probe --json", probe_like);
 }
 
 /* Returns the name of a command of the profile that the job lacks; NULL: it has all. */
@@ -54,7 +122,7 @@ static json_t *refuse(const Report *r, const char *path, json_t *content)
 json_t *report_profile(const Report *r)
 {
   const char *device = "", *precision = "", *name;
-  json_t *out = read_output(r, r->profile, "amp profile --json", "blocks");
+  json_t *out = read_output(r, r->profile, "amp profile --json", profile_like);
   if (!out) return NULL;
   json_unpack(out, "{s:s, s:s}", "device", &device, "precision", &precision);
   bool same = (strcmp(device, "cpu") == 0) == (r->e.gpu->cpu != NULL) &&
@@ -69,14 +137,13 @@ json_t *report_profile(const Report *r)
   return refuse(r, r->profile, out);
 }
 
-/* Whether each trial has a declaration, and a type or null for each module. */
+/* Whether each trial has a type or null for each module. */
 static bool is_whole(const json_t *tune)
 {
   size_t i, n = json_array_size(json_object_get(tune, "modules"));
   json_t *trial;
   json_array_foreach(json_object_get(tune, "trials"), i, trial)
   {
-    if (!json_is_string(json_object_get(trial, "precision"))) return false;
     if (json_array_size(json_object_get(trial, "types")) != n) return false;
   }
   return true;
@@ -102,7 +169,7 @@ static ampc_status match_modules(const Report *r, const json_t *modules)
 
 json_t *report_tune(const Report *r)
 {
-  json_t *out = read_output(r, r->tune, "amp tune", "trials");
+  json_t *out = read_output(r, r->tune, "amp tune", tune_like);
   if (!out) return NULL;
   ampc_status status = match_modules(r, json_object_get(out, "modules"));
   if (!status && !is_whole(out))

@@ -150,16 +150,15 @@ static bool read_all(Tune *t, const json_t *all)
 
 ampc_status store_read(Tune *t, Compile *c)
 {
-  json_error_t error;
+  json_t *all;
   t->key = key_of(t, c);
   ampc_status status = file_guard(t->store, &file_tune);
   if (status || access(t->store, F_OK) != 0) return status;
-  json_t *all = json_load_file(t->store, 0, &error);
+  status = json_read(FILE_NO_ROLE, t->store, &all);
   const char *key = json_string_value(json_object_get(all, "tune"));
   bool same = key && strcmp(key, t->key) == 0;
   if (all && same && !read_all(t, all))
     status = ampc_fail(AMPC_BAD_FILE, "%s is damaged; delete it to begin again", t->store);
-  if (!all) status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", t->store, error.text);
   json_decref(all);
   return status;
 }

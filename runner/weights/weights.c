@@ -156,6 +156,9 @@ static ampc_status fill_header(Copying *c)
   bool good = tensor_file_set(&c->out, "format", "pt");
   for (size_t i = 0; i < c->n && good; i++) {
     TensorEntry e = tensor_entry(c->at[i].entry);
+    if (e.unread)
+      return ampc_fail(AMPC_BAD_FILE, "%s: tensor %s is made by %s, which is not read", c->cmd->in,
+                       c->at[i].name, json_string_value(json_object_get(c->at[i].entry, "dtype")));
     good = tensor_file_add_like(&c->out, c->at[i].name, c->at[i].entry, type_for(c, &e));
     c->numbers += e.elements;
   }

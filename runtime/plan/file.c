@@ -265,7 +265,7 @@ static void sweep(const char *target)
 
 ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind)
 {
-  *w = (FileWriter){.path = file_target(path), .fd = -1};
+  *w = (FileWriter){.path = file_target(path), .fd = -1, .kind = kind};
   if (!w->path) return cannot_write(path, strerror(errno));
   const char *why = unreplaceable(w->path);
   ampc_status status = why ? cannot_write(path, why) : file_guard(path, kind);
@@ -336,12 +336,14 @@ static const char *move(FileWriter *w, bool durable)
 
 ampc_status file_finish(FileWriter *w, bool durable)
 {
-  const char *why = move(w, durable);
+  ampc_status status = file_guard(w->path, w->kind);
+  const char *why = status ? NULL : move(w, durable);
   if (why) return failed(w, why);
-  free(w->name);
-  w->name = NULL;
-  ampc_status status =
-      !durable || sync_folder(w->path) ? AMPC_OK : cannot_write(w->path, strerror(errno));
+  if (!status) {
+    free(w->name);
+    w->name = NULL;
+    if (durable && !sync_folder(w->path)) status = cannot_write(w->path, strerror(errno));
+  }
   file_abandon(w);
   return status;
 }

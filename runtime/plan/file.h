@@ -31,8 +31,12 @@ extern const FileKind file_checkpoint, file_weights, file_npy, file_png, file_pr
     file_tune, file_run, file_precision, file_trace, file_page, file_lines, file_job;
 
 /* Registers that this process reads `path`: a file, or a folder with files or folders of files.
- * Fails only if memory runs out. */
+ * file_open_input does it, too. Fails only if memory runs out. */
 ampc_status file_note_input(FileRole role, const char *path);
+/* Says that this process is one command, so an input stays an input until the process ends. In a
+ * program with the C API, a file is an input only from file_open_input to file_close_input. */
+void file_keep_inputs(void);
+void file_end_input(FileRole role, const char *path);
 /* Refuses `path` if it is an input or a file of another kind; `kind` NULL: if it is an input. */
 ampc_status file_guard(const char *path, const FileKind *kind);
 /* Sets --force: if true, file_guard allows files of other kinds. */
@@ -46,6 +50,7 @@ typedef struct FileWriter {
   char *path; /* path of the replaced file, links followed */
   char *name; /* temporary name of the new file; NULL: it has none */
   int fd;     /* -1: nothing is open */
+  const FileKind *kind;
 } FileWriter;
 
 /* Begins a new file for `path`. Also removes the temporary files that killed writers of `path` left
@@ -55,8 +60,9 @@ ampc_status file_begin(FileWriter *w, const char *path, const FileKind *kind);
 ampc_status file_add(FileWriter *w, const void *bytes, int64_t size);
 /* Overwrites bytes that were added before. */
 ampc_status file_put(FileWriter *w, int64_t at, const void *bytes, int64_t size);
-/* Replaces the old file by the new one. `durable`: the result survives a power failure. If the call
- * fails, the old file is unchanged, unless only the sync of its folder failed. */
+/* Replaces the old file by the new one, unless it has become an input since file_begin. `durable`:
+ * the result survives a power failure. If the call fails, the old file is unchanged, unless only
+ * the sync of its folder failed. */
 ampc_status file_finish(FileWriter *w, bool durable);
 void file_abandon(FileWriter *w); /* does nothing after file_finish */
 
@@ -70,11 +76,18 @@ ampc_status file_check_writable(const char *path, const FileKind *kind);
 
 /* ---- reading ---- */
 
-/* Read a whole file. Neither function waits for a pipe without a writer. The caller frees *out,
- * which is NUL-terminated. file_read reads only regular files. file_read_any also reads pipes,
- * devices and, as /dev/stdin, a socket, up to `most` bytes; returns NULL or why it failed. */
-ampc_status file_read(const char *path, char **out, int64_t *out_size);
-const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size);
+/* Opens a file to read it, and registers it as an input. Does not wait for a pipe without a writer.
+ * `flags`: 0 or O_NOFOLLOW. Returns -1 and sets errno on failure. Each file that a user names is
+ * opened here; FILE_NO_ROLE: the file is an output that this process also reads. */
+int file_open_input(FileRole role, const char *path, int flags);
+void file_close_input(FileRole role, const char *path, int fd);
+
+/* Read a whole file as file_open_input does. The caller frees *out, which is NUL-terminated.
+ * file_read reads only regular files. file_read_any also reads pipes, devices and, as /dev/stdin, a
+ * socket, up to `most` bytes; returns NULL or why it failed. */
+ampc_status file_read(FileRole role, const char *path, char **out, int64_t *out_size);
+const char *file_read_any(FileRole role, const char *path, int64_t most, char **out,
+                          int64_t *out_size);
 
 /* Reads exactly `n` bytes at `at` of an open file. */
 ampc_status file_read_at(const char *path, int fd, int64_t at, int64_t n, void *to);

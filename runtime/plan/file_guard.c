@@ -1,10 +1,14 @@
 /* Note [what may be replaced]
- * Every output is passed to file_guard before it replaces a file. Code that reads a file registers
- * it as an input (file_note_input). No output replaces an input, under any name: files are compared
- * by device and inode. FileKind.over names the exceptions: a run may save to the checkpoint from
- * which it continues, and `amp repl` may overwrite the job that it has open. A file that is no
- * input is replaced if it is empty or begins with the bytes of the output's kind; with --force, in
- * any case. For option -o of ampc, compiler/cli/replace.h has the rule. */
+ * Every output is passed to file_guard before it replaces a file. file_open_input registers each
+ * file that is read as an input. No output replaces an input, under any name: files are compared by
+ * device and inode. FileKind.over names the exceptions: a run may save to the checkpoint from which
+ * it continues, and `amp repl` may overwrite the job that it has open. A file that is no input is
+ * replaced if it is empty or begins with the bytes of the output's kind; with --force, in any case.
+ * For option -o of ampc, compiler/cli/replace.h has the rule.
+ *
+ * A command keeps its inputs until it ends. A program with the C API may read a file and write it
+ * later, for instance to save a training where it was opened. There a file is an input only while
+ * it is open. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +57,7 @@ typedef struct Input {
   struct Input *next;
   Identity is;
   FileRole role;
+  uint32_t readers; /* how often it is registered */
   bool folder;      /* a folder with files and folders of files */
   Identity *within; /* its files, sorted; NULL until they are needed */
   size_t n, room;
@@ -61,11 +66,16 @@ typedef struct Input {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Input *inputs;
-static bool forced;
+static bool forced, keeps_inputs;
 
 void file_force(bool force)
 {
   forced = force;
+}
+
+void file_keep_inputs(void)
+{
+  keeps_inputs = true;
 }
 
 static Identity identity(const struct stat *info)
@@ -114,9 +124,24 @@ ampc_status file_note_input(FileRole role, const char *path)
     i->within = NULL;
     i->is = identity(&info);
     i->folder = S_ISDIR(info.st_mode);
+    i->readers++;
   }
   pthread_mutex_unlock(&lock);
   return i ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
+}
+
+void file_end_input(FileRole role, const char *path)
+{
+  pthread_mutex_lock(&lock);
+  Input *i = keeps_inputs ? NULL : noted(role, path);
+  if (i && --i->readers == 0) {
+    Input **at = &inputs;
+    while (*at != i) at = &(*at)->next;
+    *at = i->next;
+    free(i->within);
+    free(i);
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 /* ---- files in folders ---- */

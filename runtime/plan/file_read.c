@@ -20,9 +20,19 @@ static ampc_status cannot_read(const char *path, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path, why);
 }
 
-static int open_at_once(const char *path)
+int file_open_input(FileRole role, const char *path, int flags)
 {
-  return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
+  if (fd < 0 || file_note_input(role, path) == AMPC_OK) return fd;
+  close(fd);
+  errno = ENOMEM;
+  return -1;
+}
+
+void file_close_input(FileRole role, const char *path, int fd)
+{
+  file_end_input(role, path);
+  close(fd);
 }
 
 /* ---- regular files ---- */
@@ -53,13 +63,13 @@ static ampc_status read_regular(int fd, const char *path, char **out, int64_t *o
   return file_read_at(path, fd, 0, *out_size, *out);
 }
 
-ampc_status file_read(const char *path, char **out, int64_t *out_size)
+ampc_status file_read(FileRole role, const char *path, char **out, int64_t *out_size)
 {
   *out = NULL;
-  int fd = open_at_once(path);
+  int fd = file_open_input(role, path, 0);
   if (fd < 0) return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
   ampc_status status = read_regular(fd, path, out, out_size);
-  close(fd);
+  file_close_input(role, path, fd);
   if (status) {
     free(*out);
     *out = NULL;
@@ -124,16 +134,17 @@ static const char *read_any(int fd, int64_t most, Bytes *b)
   }
 }
 
-const char *file_read_any(const char *path, int64_t most, char **out, int64_t *out_size)
+const char *file_read_any(FileRole role, const char *path, int64_t most, char **out,
+                          int64_t *out_size)
 {
   Bytes b = {0};
   *out = NULL;
-  int fd = open_at_once(path);
+  int fd = file_open_input(role, path, 0);
   if (fd < 0 && errno == ENXIO && strcmp(path, "/dev/stdin") == 0)
     fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0); /* a socket, such as editors use, has no path */
   if (fd < 0) return strerror(errno);
   const char *why = read_any(fd, most, &b);
-  close(fd);
+  file_close_input(role, path, fd);
   if (why) {
     free(b.at);
     return why;

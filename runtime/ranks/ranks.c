@@ -64,18 +64,13 @@ static void guard_end(Guard *g)
 
 /* ---- joining ---- */
 
-/* Starts MPI. It must not change what signals do: MPICH takes SIGUSR1. */
 static const char *begin(Team *t)
 {
-  enum { SIGNALS = 32 };
-  struct sigaction before[SIGNALS];
   Guard g;
-  for (int i = 1; i < SIGNALS; i++) sigaction(i, NULL, &before[i]);
   guard_begin(&g, team_patience(0) > START ? team_patience(0) : START, AMPC_RUN_FAILED,
               "the run ends, because not all ranks have started within");
   const char *why = t->engine->begin(&t->ranks.rank, &t->ranks.size);
   guard_end(&g);
-  for (int i = 1; i < SIGNALS; i++) sigaction(i, &before[i], NULL);
   return why;
 }
 
@@ -150,13 +145,21 @@ static void leave(Team *t)
   free(t);
 }
 
-/* Connects this process with the other ranks. */
+/* Connects this process with the other ranks. What signals do must not change: MPICH takes SIGUSR1
+ * when it starts, and its library UCX takes SIGHUP already when it is loaded. */
 static ampc_status connect_all(Team *t, const Started *s)
 {
+  enum { SIGNALS = 32 };
+  struct sigaction before[SIGNALS];
+  const char *why = NULL;
+  for (int i = 1; i < SIGNALS; i++) sigaction(i, NULL, &before[i]);
   ampc_status status = load_engine(s, &t->engine);
+  if (!status) {
+    t->engine->name(t->library, sizeof t->library);
+    why = begin(t);
+  }
+  for (int i = 1; i < SIGNALS; i++) sigaction(i, &before[i], NULL);
   if (status) return status;
-  t->engine->name(t->library, sizeof t->library);
-  const char *why = begin(t);
   return why ? ampc_fail(AMPC_RUN_FAILED, "%s: %s", t->library, why) : check_size(t, s);
 }
 

@@ -3,9 +3,11 @@
  * Every tensor of a file must match a parameter of the model or a pattern of `unused`. Every
  * parameter must match a tensor or a pattern of `missing`. Otherwise nothing is loaded. If several
  * clauses set a parameter, the last one decides. All checks come before the first change. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
+#include "runtime/base/convert.h"
 #include "runtime/plan/pattern.h"
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
@@ -126,11 +128,26 @@ static LoadTensor *find_tensor(const Loading *x, const char *path)
   return number ? &x->at[json_integer_value(number)] : NULL;
 }
 
+/* Whether the tensor is a whole number that is stored as a float. Some programs convert all tensors
+ * of a file, also counters such as num_batches_tracked. */
+static bool is_whole_number(const LoadTensor *t)
+{
+  double bytes, v = NAN;
+  if (ampc_is_float(t->entry.dtype) && !t->entry.rank &&
+      tensor_file_load(t->file, t->entry.begin, &bytes, t->entry.unit) == AMPC_OK)
+    v = number_load(t->entry.dtype, t->entry.wide, &bytes, 0);
+  return fabs(v) < 0x1p53 && v == floor(v);
+}
+
 static void give(Loading *x, uint32_t i, LoadTensor *t)
 {
+  const ampc_param *q = &x->program->params[i];
   t->is_taken = true;
   x->given[i] = (uint32_t)(t - x->at) + 1;
-  x->fit[i] = (uint8_t)fit_of(x, &t->entry, &x->program->params[i]);
+  x->fit[i] = (uint8_t)fit_of(x, &t->entry, q);
+  if (x->fit[i] == FIT_kind && !q->rank && !ampc_is_float(q->dtype) && q->dtype != AMPC_BOOL &&
+      is_whole_number(t))
+    x->fit[i] = FIT_same;
 }
 
 /* PyTorch saves a tied parameter under all its names; here the tensors must have the same

@@ -41,8 +41,7 @@ static ampc_status read_index(const Loading *x, json_t **out_root, const json_t 
 {
   char *text;
   int64_t size;
-  ampc_status status = file_note_input(FILE_WEIGHTS, x->path);
-  if (!status) status = file_read(x->path, &text, &size);
+  ampc_status status = file_read(FILE_WEIGHTS, x->path, &text, &size);
   if (status) return status;
   json_error_t error;
   *out_root = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES, &error);
@@ -178,8 +177,9 @@ void load_files_close(Loading *x)
   for (uint32_t i = 0; i < x->n; i++) free(x->at[i].ours);
   free(x->at);
   for (uint32_t i = 0; i < x->n_files; i++) {
-    free((char *)(uintptr_t)x->files[i].path);
+    char *path = (char *)(uintptr_t)x->files[i].path;
     tensor_file_free(&x->files[i]);
+    free(path);
   }
   free(x->files);
 }

@@ -44,9 +44,11 @@ static void narrow_integers(Copying *c, int64_t n)
   int64_t least = c->to->dtype == AMPC_I32 ? INT32_MIN : 0;
   int64_t most = c->to->dtype == AMPC_I32 ? INT32_MAX : 255;
   for (int64_t i = 0; i < n; i++) {
-    int64_t v = c->from->entry.dtype == AMPC_I64   ? ((const int64_t *)(const void *)c->raw)[i]
-                : c->from->entry.dtype == AMPC_I32 ? ((const int32_t *)(const void *)c->raw)[i]
-                                                   : ((const uint8_t *)c->raw)[i];
+    ampc_dtype from = c->from->entry.dtype;
+    int64_t v = ampc_is_float(from) ? (int64_t)number_load(from, c->from->entry.wide, c->raw, i)
+                : from == AMPC_I64  ? ((const int64_t *)(const void *)c->raw)[i]
+                : from == AMPC_I32  ? ((const int32_t *)(const void *)c->raw)[i]
+                                    : ((const uint8_t *)c->raw)[i];
     if (c->to->dtype == AMPC_I64) {
       ((int64_t *)(void *)c->made)[i] = v;
       continue;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "safetensors.h"
 #include "torch_file.h"
+#include "runtime/plan/shown.h"
 #include "runtime/plan/types.h"
 
 #define CHECKSUM_KEY "ampc.checksum"
@@ -41,8 +42,9 @@ static const struct {
     {"F8_E4M3", 1, AMPC_DTYPE_COUNT, false},
     {"F8_E5M2", 1, AMPC_DTYPE_COUNT, false},
     {"C64", 8, AMPC_DTYPE_COUNT, false},
+    {NULL, 1, AMPC_DTYPE_COUNT, false}, /* a type that ampc does not know: its elements are bytes */
 };
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+enum { N_KINDS = sizeof kinds / sizeof *kinds - 1 };
 
 /* Returns the row of a type in `kinds`. Every type of ours has a row, so the loop ends. */
 static size_t kind_of(const TensorType *t)
@@ -63,13 +65,14 @@ static json_t *shape_of(const TensorType *t)
 }
 
 /* Appends a tensor of `bytes` bytes. Takes ownership of `shape`. */
-static bool add_entry(TensorFile *f, const char *name, size_t kind, json_t *shape, int64_t bytes)
+static bool add_entry(TensorFile *f, const char *name, const char *type, json_t *shape,
+                      int64_t bytes)
 {
   if (!f->header) f->header = json_object();
   int64_t begin = f->size;
   f->size += bytes;
-  json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", kinds[kind].name, "shape", shape,
-                            "data_offsets", (json_int_t)begin, (json_int_t)f->size);
+  json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
+                            (json_int_t)begin, (json_int_t)f->size);
   return entry && json_object_set_new(f->header, name, entry) == 0;
 }
 
@@ -79,7 +82,7 @@ bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64
   int64_t bytes = kinds[kind].size;
   for (uint32_t i = 0; i < t->rank; i++) bytes *= t->dim[i];
   *out_begin = f->size;
-  return add_entry(f, name, kind, shape_of(t), bytes);
+  return add_entry(f, name, kinds[kind].name, shape_of(t), bytes);
 }
 
 bool tensor_file_set(TensorFile *f, const char *key, const char *value)
@@ -198,9 +201,8 @@ static size_t entry_kind(const json_t *entry)
 static int64_t entry_bytes(const json_t *entry, int64_t most)
 {
   const json_t *shape = json_object_get(entry, "shape");
-  size_t kind = entry_kind(entry);
-  int64_t bytes = kind < N_KINDS ? kinds[kind].size : -1;
-  if (bytes < 0 || !json_is_array(shape) || json_array_size(shape) > TENSOR_AXES) return -1;
+  int64_t bytes = kinds[entry_kind(entry)].size;
+  if (!json_is_array(shape) || json_array_size(shape) > TENSOR_AXES) return -1;
   for (size_t i = 0; i < json_array_size(shape); i++) {
     const json_t *axis = json_array_get(shape, i);
     int64_t n = json_integer_value(axis);
@@ -211,16 +213,18 @@ static int64_t entry_bytes(const json_t *entry, int64_t most)
 }
 
 /* Reads the range of a tensor's bytes. False: it exceeds the file, or its size does not fit the
- * tensor's type and shape. */
+ * tensor's type and shape. A type that is not known may have any size. */
 static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
 {
   const json_t *offsets = json_object_get(entry, "data_offsets");
   const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-  if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+  if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+      !json_is_string(json_object_get(entry, "dtype")))
     return false;
   *out = (ByteRange){json_integer_value(begin), json_integer_value(end)};
-  return out->begin >= 0 && out->begin <= out->end && out->end <= size &&
-         out->end - out->begin == entry_bytes(entry, size);
+  int64_t bytes = entry_bytes(entry, size);
+  return out->begin >= 0 && out->begin <= out->end && out->end <= size && bytes >= 0 &&
+         (out->end - out->begin == bytes || entry_kind(entry) == N_KINDS);
 }
 
 static int by_begin(const void *a, const void *b)
@@ -243,7 +247,7 @@ static bool entries_are_sound(const TensorFile *f, const char **out_bad)
     if (!sound) break;
     *out_bad = name;
     if (strcmp(name, "__metadata__") == 0) {
-      sound = json_is_object(entry);
+      sound = json_is_object(entry) || json_is_null(entry);
     } else {
       sound = entry_range(entry, f->size, &ranges[n++]);
     }
@@ -309,11 +313,17 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
 static ampc_status check_header(const char *path, char *text, int64_t text_size, TensorFile *f)
 {
   json_error_t error;
-  f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES, &error);
+  char why[200];
+  f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+  if (!f->header) {
+    char shown[150]; /* the error quotes the header */
+    snprintf(why, sizeof why, "its header is no JSON: %s",
+             ampc_show(shown, sizeof shown, error.text, ""));
+    return damaged(path, why);
+  }
   if (!json_is_object(f->header)) return damaged(path, "its header is not a JSON object");
   const char *bad = NULL;
   if (!entries_are_sound(f, &bad)) {
-    char why[200];
     snprintf(why, sizeof why, "%s%.100s%s", bad ? "shape and place of " : "",
              bad ? bad : "its tensors overlap, leave gaps or have bytes behind them",
              bad ? " do not fit a file of this size" : "");
@@ -358,11 +368,16 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   return status;
 }
 
-/* Opens a regular file. O_NONBLOCK: opening a pipe does not wait for its writer. */
+static FileRole role_of(const TensorFile *f)
+{
+  return f->foreign ? FILE_WEIGHTS : FILE_CHECKPOINT;
+}
+
+/* Opens a regular file. */
 static ampc_status open_file(const char *path, TensorFile *out, int64_t *out_size)
 {
   struct stat info;
-  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  out->fd = file_open_input(role_of(out), path, 0);
   if (out->fd < 0 || fstat(out->fd, &info) != 0)
     return ampc_fail(AMPC_BAD_FILE, "cannot open %s: %s", path, strerror(errno));
   if (!S_ISREG(info.st_mode))
@@ -376,7 +391,6 @@ static ampc_status read_file(const char *path, bool foreign, TensorFile *out)
   *out = (TensorFile){.fd = -1, .path = path, .foreign = foreign};
   int64_t size = 0;
   ampc_status status = open_file(path, out, &size);
-  if (!status) status = file_note_input(foreign ? FILE_WEIGHTS : FILE_CHECKPOINT, path);
   if (!status) status = check_file(path, size, out);
   if (status) tensor_file_free(out);
   return status;
@@ -408,16 +422,19 @@ TensorEntry tensor_entry(const json_t *entry)
     out.dim[out.rank++] = json_integer_value(axis);
     out.elements *= json_integer_value(axis);
   }
+  if (kind == N_KINDS) out.unread = strchr(json_string_value(json_object_get(entry, "dtype")), '.');
+  if (kind == N_KINDS) out.elements = json_integer_value(json_array_get(offsets, 1)) - out.begin;
   return out;
 }
 
 bool tensor_file_add_like(TensorFile *f, const char *name, const json_t *entry, ampc_dtype type)
 {
   TensorEntry e = tensor_entry(entry);
-  size_t kind =
-      type == AMPC_DTYPE_COUNT ? entry_kind(entry) : kind_of(&(TensorType){.dtype = type});
-  return add_entry(f, name, kind, json_deep_copy(json_object_get(entry, "shape")),
-                   e.elements * kinds[kind].size);
+  bool same = type == AMPC_DTYPE_COUNT;
+  size_t kind = same ? entry_kind(entry) : kind_of(&(TensorType){.dtype = type});
+  return add_entry(f, name,
+                   same ? json_string_value(json_object_get(entry, "dtype")) : kinds[kind].name,
+                   json_deep_copy(json_object_get(entry, "shape")), e.elements * kinds[kind].size);
 }
 
 const char *tensor_file_get(const TensorFile *f, const char *key)
@@ -430,7 +447,7 @@ void tensor_file_free(TensorFile *f)
   json_decref(f->header);
   for (uint32_t i = 0; i < f->n_views; i++) free(f->views[i].held);
   free(f->views);
-  if (f->fd >= 0) close(f->fd);
+  if (f->fd >= 0) file_close_input(role_of(f), f->path, f->fd);
   *f = (TensorFile){.fd = -1};
 }
 

@@ -69,6 +69,7 @@ ampc_status tensor_file_read_any(const char *path, TensorFile *out);
 typedef struct TensorEntry {
   ampc_dtype dtype; /* AMPC_DTYPE_COUNT: a type that ampc lacks */
   bool wide;        /* AMPC_F32 means double */
+  bool unread;      /* a tensor of torch.save of another class: only its name is known */
   uint32_t rank;
   int64_t dim[TENSOR_AXES], elements, unit, begin; /* unit: bytes of an element */
 } TensorEntry;

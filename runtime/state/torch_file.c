@@ -20,6 +20,7 @@ enum { NAME_ROOM = 1024, KEY_ROOM = 64, MOST_DICTIONARIES = 1 << 16 };
 
 typedef struct Reading {
   TensorFile *f;
+  const PickleItem *object; /* an object of an unknown class instead of a dictionary; or NULL */
   Bytes zip;
   ZipDirectory directory;
   char folder[KEY_ROOM + 1]; /* of the archive, with its slash */
@@ -311,13 +312,27 @@ static int64_t add_view(Reading *r, const Tensor *t)
   return v.begin;
 }
 
+/* Adds an entry without elements for a tensor of a kind that is not read. Its type is the name of
+ * its class, so `unused` may name the tensor, and other uses are refused with that name. */
+static ampc_status add_unknown(Reading *r, const char *name, const PickleItem *class)
+{
+  char type[200];
+  pickle_class(&r->pickle, class, type, sizeof type);
+  json_t *entry = json_pack("{s:s, s:[], s:[i, i]}", "dtype", type, "shape", "data_offsets", 0, 0);
+  return json_object_set_new_nocheck(r->f->header, name, entry) ? no_memory(r) : AMPC_OK;
+}
+
 static ampc_status add_tensor(Reading *r, const char *name, const PickleItem *item)
 {
   Tensor t = {.name = name};
+  const PickleItem *storage = pickle_element(&r->pickle, item, 0), *type = NULL;
   json_t *text = json_string(name);
   json_decref(text);
   if (!text || strcmp(name, "__metadata__") == 0)
     return unfit(r, &t, "has a name that safetensors files cannot have");
+  if (item->kind == PICKLE_opaque) return add_unknown(r, name, item);
+  if (storage && storage->kind == PICKLE_storage) type = pickle_element(&r->pickle, storage, 1);
+  if (type && type->kind == PICKLE_global && !pickle_type(type)) return add_unknown(r, name, type);
   ampc_status status = read_tensor(r, item, &t);
   if (status) return status;
   int64_t begin = is_contiguous(&t) ? t.at : add_view(r, &t);
@@ -355,12 +370,22 @@ static bool name_of(const Pickle *p, const PickleCell *cell, const char *before,
   return n > 0 && n < NAME_ROOM;
 }
 
+/* Whether an opaque item stands for a tensor: quantized, sparse or of a later PyTorch. */
+static bool is_unknown_tensor(const Pickle *p, const PickleItem *item)
+{
+  static const char made[] = "._rebuild_"; /* in torch._utils and elsewhere */
+  char class[200] = "";
+  if (item->kind == PICKLE_opaque) pickle_class(p, item, class, sizeof class);
+  return strncmp(class, "torch.", 6) == 0 && strstr(class, made);
+}
+
 /* Appends the dictionary of a cell, once, and notes whether `from` holds tensors. */
 static ampc_status look_at(Reading *r, FoundList *list, uint32_t from, const PickleCell *cell)
 {
   PickleItem *value = &r->pickle.items[cell->value];
   char name[NAME_ROOM + 1];
   if (value->kind == PICKLE_tensor) list->at[from].holds = true;
+  if (value->kind == PICKLE_opaque && !r->object) r->object = value;
   if (value->kind != PICKLE_dict || value->seen ||
       !name_of(&r->pickle, cell, list->at[from].name, name))
     return AMPC_OK;
@@ -403,7 +428,7 @@ static ampc_status add_tensors(Reading *r, const Found *from, bool alone)
   ampc_status status = AMPC_OK;
   for (uint32_t c = p->items[from->item].first; c && !status; c = p->cells[c].next) {
     const PickleItem *value = &p->items[p->cells[c].value];
-    if (value->kind != PICKLE_tensor) continue;
+    if (value->kind != PICKLE_tensor && !is_unknown_tensor(p, value)) continue;
     if (!name_of(p, &p->cells[c], alone ? "" : from->name, name))
       return ampc_fail(AMPC_BAD_FILE,
                        "%s has a tensor whose name is no text, or longer than %d bytes",
@@ -411,6 +436,19 @@ static ampc_status add_tensors(Reading *r, const Found *from, bool alone)
     status = add_tensor(r, name, value);
   }
   return status;
+}
+
+/* Refuses a file without tensors. It may hold a whole module instead, whose class only the program
+ * that wrote it knows. */
+static ampc_status no_tensors(const Reading *r, const PickleItem *root)
+{
+  const PickleItem *object = root->kind == PICKLE_opaque ? root : r->object;
+  char class[200] = "", held[300] = "";
+  if (object) pickle_class(&r->pickle, object, class, sizeof class);
+  if (object) snprintf(held, sizeof held, ", but an object of %s", class);
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s has no dictionary of tensors%s; in PyTorch save model.state_dict()",
+                   r->zip.path, held);
 }
 
 static ampc_status list_tensors(Reading *r)
@@ -424,10 +462,7 @@ static ampc_status list_tensors(Reading *r)
   if (!status && root->kind == PICKLE_dict) status = find_dictionaries(r, &list);
   uint32_t holding = 0;
   for (uint32_t i = 0; i < list.n; i++) holding += list.at[i].holds;
-  if (!status && !holding)
-    status = ampc_fail(AMPC_BAD_FILE,
-                       "%s has no dictionary of tensors; in PyTorch save model.state_dict()",
-                       r->zip.path);
+  if (!status && !holding) status = no_tensors(r, root);
   for (uint32_t i = 0; i < list.n && !status; i++)
     if (list.at[i].holds) status = add_tensors(r, &list.at[i], holding == 1);
   for (uint32_t i = 0; i < list.n; i++) free(list.at[i].name);

@@ -151,7 +151,7 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
         t->path);
   char *text = NULL, *names = names_text(s);
   int64_t size = 0;
-  status = file_read(t->path, &text, &size);
+  status = file_read(FILE_NO_ROLE, t->path, &text, &size);
   if (!status && !names) status = ampc_fail(AMPC_RUN_FAILED, "out of memory");
   if (!status) {
     if (strncmp(text, names, strlen(names)) != 0)

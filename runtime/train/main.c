@@ -176,6 +176,7 @@ int ampc_main(int argc, char **argv, const ampc_program *program, const ampc_dat
   if (argc < 1 || !argv || !program || !data)
     return (int)ampc_fail(AMPC_BAD_USAGE, "ampc_main: an argument is NULL");
   if (!standard_files_open()) return AMPC_BAD_FILE;
+  file_keep_inputs();
   interrupt_begin(program->name);
   if (!stack_suffices(program->name)) return AMPC_RUN_FAILED;
   out_of_memory_catch(program->name);

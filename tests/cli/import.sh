@@ -60,6 +60,20 @@ echo "a letter" >letter.safetensors
 refuses "weights over a letter" 3 'letter.safetensors' "$amp" import blocks.onnx -o letter.amp
 [ "$(cat letter.safetensors)" = "a letter" ] && [ ! -e letter.amp ] || failed "a refused import wrote"
 passes "weights over a letter by force" "$amp" import --force blocks.onnx -o letter.amp
+python3 - <<'PYTHON'
+# y = Gemm(x, w), with the 16 numbers of w in the file ext.safetensors
+open("beside.onnx", "wb").write(
+    b'\x08\x08:\x94\x01\n\x1e\n\x01x\n\x01w\x12\x01y"\x04Gemm*\r\n\x06transB\x18\x01\xa0\x01\x02\x12\x01g*C\x08\x04\x08\x04\x10\x01B\x01w'
+    b'j\x1b\n\x08location\x12\x0fext.safetensorsj\x0b\n\x06offset\x12\x010j\x0c\n\x06length\x12\x0264p\x01Z\x14\n\x01x\x12\x0f'
+    b'\n\r\x08\x01\x12\t\n\x03\x12\x01N\n\x02\x08\x04b\x14\n\x01y\x12\x0f\n\r\x08\x01\x12\t\n\x03\x12\x01N\n\x02\x08\x04B\x04\n\x00\x10\x14')
+PYTHON
+cp net.safetensors ext.safetensors
+refuses "tensors of the model as the weights" 2 'reads it, as weights' "$amp" import beside.onnx -o ext.amp
+refuses "them as the weights, forced" 2 'reads it, as weights' "$amp" import --force beside.onnx -o e.amp --weights ext.safetensors
+refuses "them as the job, forced" 2 'reads it, as weights' "$amp" import --force beside.onnx -o ext.safetensors --weights e.safetensors
+cmp -s net.safetensors ext.safetensors || failed "the model's tensors were overwritten"
+[ ! -e e.safetensors ] && [ ! -e ext.amp ] || failed "a refused import wrote"
+passes "other names" "$amp" import beside.onnx -o e.amp
 
 # ---- what a job cannot express ------------------------------------------------------------------------
 python3 - <<'PYTHON'

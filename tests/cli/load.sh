@@ -182,6 +182,8 @@ job 'load("inner.safetensors")'
 { blocks "" weight F32 "[8,4]"; head_of 3; } | sed 's/^block\.//' | weights inner.safetensors
 refuses "names without what the model has before them" 3 'rename=\[\["\*\*", "block.\*\*"\]\]' run
 { blocks "" weight F32 "[8,4]" | sed 's/num_batches_tracked I32/num_batches_tracked F32/'; head_of 3; } | weights inner.safetensors
+passes "whole floats for integers" run
+{ blocks "" weight F32 "[8,4]" | sed 's/num_batches_tracked I32 \[\] .*/num_batches_tracked F32 [] 1.5/'; head_of 3; } | weights inner.safetensors
 refuses "floats for integers" 3 'block.0.1.num_batches_tracked is F32 in the file, i64 in the model' run
 { blocks "" weight F32 "[8,4]"; echo "head.weight I64 [3,4] 1"; echo "head.bias BOOL [3] 1"; } | weights inner.safetensors
 refuses "integers for floats" 3 'head.weight is I64 in the file, f32 in the model' run
@@ -221,9 +223,23 @@ entry = lambda a, b: {"dtype": "F32", "shape": [(b - a) // 4], "data_offsets": [
 write("overlap", {"a": entry(0, 8), "b": entry(4, 12)}, 12)
 write("huge", {"a": entry(0, 1 << 60)}, 8)
 write("gap", {"a": entry(0, 4), "b": entry(8, 12)}, 12)
-write("type", {"a": {"dtype": "F3", "shape": [1], "data_offsets": [0, 4]}}, 4)
+write("shape", {"a": {"dtype": "F3", "shape": [-1], "data_offsets": [0, 4]}}, 4)
+b = open("plain.safetensors", "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+header, data = json.loads(b[8:8 + n]), b[8 + n:] + bytes(4)
+odd = {**header, "__metadata__": None, "scale": {"dtype": "F3", "shape": [9], "data_offsets": [len(data) - 4, len(data)]}}
+text = json.dumps(odd).encode()
+for name, text in (("odd.safetensors", text), ("twice", text.replace(b'"scale"', b'"head.bias"'))):
+    open(name, "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
-for bad in overlap huge gap type; do
+job 'load("odd.safetensors", unused="scale")'
+passes "a type that ampc lacks, and no metadata" run
+job 'load("odd.safetensors", unused="head.bias", rename=["scale", "head.bias"])'
+refuses "a use of that type" 3 'scale is F3 in the file, f32 in the model' run
+job 'load("twice")'
+refuses "a key twice" 3 'its header is no JSON: duplicate object key near .*head.bias' run
+job 'load("bad.safetensors")'
+for bad in overlap huge gap shape; do
   mv $bad bad.safetensors
   refuses "$bad" 3 'bad.safetensors is damaged' run
 done

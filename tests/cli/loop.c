@@ -153,12 +153,28 @@ static int wrong(void)
   return 0;
 }
 
+/* Trains on where a training was saved, and saves it there. */
+static int again(const char *file)
+{
+  struct ampc_runtime *rt = NULL;
+  int status = loop_open("cpu", file, NULL, &rt);
+  for (int i = 0; i < BATCHES && !status; i++) status = step(rt, i);
+  if (!status) status = loop_save_weights(rt, file);
+  loop_close(rt);
+  if (!status) status = loop_open("cpu", file, NULL, &rt);
+  if (!status) status = loop_save(rt, file);
+  if (status) fprintf(stderr, "error: %s\n", loop_error());
+  loop_close(rt);
+  return status;
+}
+
 int main(int argc, char **argv)
 {
   if (argc < 3) return 2;
   read_data(argv[1], "x", x, sizeof x);
   read_data(argv[1], "y", y, sizeof y);
   if (strcmp(argv[2], "wrong") == 0) return wrong();
+  if (argc == 4 && strcmp(argv[2], "again") == 0) return again(argv[3]);
   if (argc == 5 && strcmp(argv[2], "threads") == 0) return threads(atoi(argv[3]), argv[4]);
   if (argc < 7) return 2;
   Run r = {.first = atoi(argv[3]), .last = atoi(argv[4]), .seed = (uint64_t)atoi(argv[5])};

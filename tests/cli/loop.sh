@@ -60,6 +60,9 @@ for set in "--set precision=f32" "--set precision=bf16" "--set precision=f16" \
   passes "$set: the other half" ./net . run 8 18 99 rest.st half.st
   same "$set: the same checkpoint after a stop" own.st rest.st
 done
+cp own.st again.st
+passes "saved where it was opened" ./net . again again.st
+cmp -s own.st again.st && failed "the file that was opened is not replaced"
 passes "three nets at once" ./net . threads 3 at_once
 for i in 1 2 3; do
   passes "net $i alone" ./net . run 0 18 $i alone.st

@@ -3,9 +3,18 @@
 
 Element i of each tensor of floats is i / 8, unless its comment says otherwise.
 """
+import argparse
+import collections
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import uuid
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import numpy
 import torch
 from torch import nn
 
@@ -49,6 +58,53 @@ def kinds():
     }  # fmt: skip
 
 
+class Color(enum.Enum):
+    RED = 1
+
+
+class Settings(dict):
+    pass
+
+
+class Odd:
+    __slots__ = ("a",)
+
+    def __reduce__(self):
+        return Odd, (), (None, {"a": 1}), iter([1, 2]), iter([("k", 3)])
+
+
+class Keyed:
+    def __getnewargs_ex__(self):
+        return (), {"a": 1}
+
+    def __new__(cls, a=0):
+        return super().__new__(cls)
+
+
+def objects():
+    """A checkpoint with objects beside the weights, as training scripts write it."""
+    self = []
+    self.append((self, "itself"))
+    return {
+        "args": argparse.Namespace(lr=0.1, path=PurePosixPath("/x")), "best": numpy.float64(0.93), "array": numpy.arange(3),
+        "when": datetime.datetime(2026, 1, 2), "color": Color.RED, "count": collections.Counter("aab"), "id": uuid.UUID(int=5),
+        "by": collections.defaultdict(list, {"a": [1]}), "queue": collections.deque([1, 2]), "part": fractions.Fraction(1, 3),
+        "price": decimal.Decimal("1.5"), "odd": Odd(), "keyed": Keyed(), "range": range(3), "slice": slice(1, 2), "z": 1 + 2j,
+        "frozen": frozenset({1}), "set": {1, 2}, "bytes": b"ab", "more": bytearray(b"cd"), "type": dict, "call": functools.partial(print, 1),
+        "self": self, "long": 1 << 5000, "text": "\u00e9" * 300, "net": nn.ReLU(), "none": [None, -1, 1.5],
+        "model": Settings(state().state_dict()),
+    }  # fmt: skip
+
+
+def strange():
+    """Tensors of kinds that are not read, beside those that are."""
+    named = nn.Parameter(numbers(2))
+    named.note = "an attribute"
+    return {"w": numbers(2), "named": named, "buffer": nn.Buffer(numbers(2)), "sparse": numbers(2, 2).to_sparse(),
+            "complex": torch.ones(2, dtype=torch.complex64), "wide": torch.ones(2, dtype=torch.uint16),
+            "float8": torch.ones(2).to(torch.float8_e4m3fn), "who": argparse.Namespace(a=1)}  # fmt: skip
+
+
 def main():
     HERE.mkdir(exist_ok=True)
     net = state()
@@ -60,6 +116,9 @@ def main():
     torch.save([net.state_dict()], HERE / "list.pth")
     torch.save(net, HERE / "program.pth")
     torch.save({"x": torch.ones(1)}, HERE / "protocol4.pth", pickle_protocol=4)
+    for protocol in (2, 3, 5):
+        torch.save(objects(), HERE / f"objects{protocol}.pth", pickle_protocol=protocol)
+    torch.save(strange(), HERE / "strange.pth")
     torch.save(net.state_dict(), HERE / "old.pth", _use_new_zipfile_serialization=False)
     with zipfile.ZipFile(HERE / "state.pth") as stored, zipfile.ZipFile(HERE / "deflated.pth", "w", zipfile.ZIP_DEFLATED) as out:
         for name in stored.namelist():

@@ -275,6 +275,10 @@ def hostile(job):
     check("brackets", [d["code"] for d in c.diagnostics(job)][:1], ["E100"])
     c.open("untitled:1", "const A = B\n")
     check("a file without a path", [d["code"] for d in c.diagnostics("untitled:1")], ["E201"])
+    for uri_of in (job, "file:///tmp/%FF.amp"):  # a path that is not UTF-8
+        c.open(uri_of, "const WIDTH = 24")
+        c.ask("textDocument/hover", {"textDocument": {"uri": uri(uri_of)}, "position": {"line": 0, "character": 7}, "x": "a\0b"})
+        contains("hover after a request with a NUL", hover(c, uri_of, 0, 7), "const WIDTH = 24")
     check("the exit status after shutdown and exit", c.close(), 0)
 
     c = Client(AMP)

@@ -322,9 +322,12 @@ static ampc_status paused(void)
 
 static ampc_status signals(void)
 {
+  static const int all[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
   struct sigaction now;
-  sigaction(SIGUSR1, NULL, &now);
-  CHECK(now.sa_handler == ask);
+  for (int i = 0; i < 4; i++) {
+    sigaction(all[i], NULL, &now);
+    CHECK_MSG(now.sa_handler == ask, "another handler for signal %d", all[i]);
+  }
   tell_pid();
   await_signal();
   printf("rank %d got signal %d\n", ranks->rank, (int)asked);
@@ -383,6 +386,7 @@ int main(int argc, char **argv)
   signal(SIGUSR1, ask);
   signal(SIGTERM, ask);
   signal(SIGINT, ask);
+  signal(SIGHUP, ask);
   ampc_status status = ranks_open(&ranks);
   if (!status && !ranks) status = ampc_fail(AMPC_BAD_USAGE, "not started as a rank");
   if (!status) status = run(argv[1]);

@@ -110,7 +110,8 @@ def stopped(_):
 
 def signals(_):
     for target in "mpirun", 0, 1:
-        for number in signal.SIGTERM, signal.SIGINT:
+        hang_up = () if target == "mpirun" else (signal.SIGHUP,)  # that of MPICH kills all
+        for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
             what, save = f"{number.name} to {target}", work(f"save.{target}.{number}")
             job = Run(2, "--save", save)
             check(f"{what}: it runs", job.wait_for("step 5/"), job.text())

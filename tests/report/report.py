@@ -331,9 +331,12 @@ def refuse_tune(amp, work, tune, file, page):
     other = {**tune, "modules": tune["modules"][:-1] + [{**tune["modules"][-1], "path": "net.end"}]}
     for content, why in ((other, "of another job: its module 9 is net.end, here it is net.last; run amp tune for this job"),
                          ({**tune, "modules": tune["modules"][:-1]}, "its module 9 is missing, here it is net.last"),
-                         ({**tune, "modules": [*tune["modules"], {"path": "x"}]}, "its module 10 is x, here it is missing"),
-                         (short, "damaged; delete it, and run amp tune again"), ({"values": []}, "not the output of amp tune"),
-                         ("{", "string or '}' expected"), (None, "No such file")):
+                         ({**tune, "modules": [*tune["modules"], {**tune["modules"][0], "path": "x"}]}, "its module 10 is x, here it is missing"),
+                         (short, "damaged; delete it, and run amp tune again"),
+                         ({"values": []}, "not the output of amp tune: job is missing"), ([1], "it is a list, not an object"),
+                         ({**tune, "pins": {"a": 1}}, "pins is an object, not a list"), ({**tune, "pins": [5]}, "pins[0] is a number, not an object"),
+                         ({**tune, "trials": tune["trials"][:1] + [{**tune["trials"][1], "loss": "x"}]}, "trials[1].loss is text, not a number"),
+                         ("{", "line 1: no JSON: string or '}' expected"), (None, "No such file")):
         with open(file, "w", encoding="utf-8") as f:
             f.write(content if isinstance(content, str) else json.dumps(content))
         if not content:

@@ -328,6 +328,8 @@ static void check_raw(void)
   refuse("raw", temp_path("x"), "shape=7\ndtype=f32\n", "less than one sample");
   temp_write(temp_path("x.gz"), values, sizeof values);
   refuse("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", "not compressed with gzip");
+  temp_write(temp_path("x.gz"), "\x1f\x8b\x08\0\0\0\0\0\0\0\7\7\7\7\7\7\7\7", 18);
+  refuse("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", "damaged: invalid block type");
   gzFile f = gzopen(temp_path("x.gz"), "wb");
   MUST(f && gzwrite(f, values, sizeof values) == sizeof values && gzclose(f) == Z_OK);
   expect("raw", temp_path("x.gz"), "shape=2\ndtype=f32\n", AMPC_F32, 3, 1, 0, 1);
@@ -401,6 +403,8 @@ static void check_shards_of_llm_c(void)
   expect("tokens", path, "length=9\nformat=u8\n", AMPC_I32, (size - 1) / 8, 1, 0, 0);
   temp_write(path, &shard, (size_t)size - 2);
   refuse("tokens", path, args, "of 33 tokens, but 64 bytes follow its header, expected 66");
+  temp_write(path, &shard, 1000);
+  refuse("tokens", path, args, "truncated: it begins like an llm.c shard, whose header has 1024");
   shard.head[2] = 32;
   temp_write(path, &shard, (size_t)size);
   refuse("tokens", path, args, "of 32 tokens, but 66 bytes follow its header, expected 64");

@@ -182,7 +182,7 @@ static void check_together(void)
   for (int k = 0; k < 300; k++) {
     char *bytes;
     int64_t n;
-    MUST(file_read(temp_path("shared"), &bytes, &n) == AMPC_OK);
+    MUST(file_read(FILE_DATA, temp_path("shared"), &bytes, &n) == AMPC_OK);
     CHECK(n == 0 || (n == SIZE && bytes[0] == bytes[SIZE - 1]));
     free(bytes);
   }
@@ -201,7 +201,7 @@ static bool reads(const char *path, const char *want)
 {
   char *bytes;
   int64_t n;
-  const char *why = file_read_any(path, 1000, &bytes, &n);
+  const char *why = file_read_any(FILE_DATA, path, 1000, &bytes, &n);
   bool good = !why && n == (int64_t)strlen(want) && strcmp(bytes, want) == 0;
   CHECK_MSG(good, "%s: %s", path, why ? why : "another text");
   free(bytes);
@@ -212,7 +212,7 @@ static bool refuses(const char *path, const char *word)
 {
   char *bytes;
   int64_t n;
-  const char *why = file_read_any(path, 1000, &bytes, &n);
+  const char *why = file_read_any(FILE_DATA, path, 1000, &bytes, &n);
   CHECK_MSG(why && strstr(why, word), "%s: %s", path, why ? why : "was read");
   return why != NULL;
 }
@@ -254,7 +254,7 @@ static void check_late_writer(void)
       while ((fd = open(temp_path("pipe"), O_WRONLY | O_NONBLOCK)) < 0) usleep(1000);
       _exit(write(fd, "late", 4) != 4);
     }
-    why = file_read_any(temp_path("pipe"), 1000, &bytes, &n);
+    why = file_read_any(FILE_DATA, temp_path("pipe"), 1000, &bytes, &n);
     end_child(child);
   }
   CHECK_MSG(!why && n == 4 && strcmp(bytes, "late") == 0, "a late writer: %s",
@@ -269,7 +269,7 @@ static void check_pipes(void)
   int64_t n;
   MUST(mkfifo(temp_path("pipe"), 0600) == 0);
   CHECK(refuses(temp_path("pipe"), "no process writes"));
-  CHECK(file_read(temp_path("pipe"), &bytes, &n) == AMPC_BAD_FILE && !bytes);
+  CHECK(file_read(FILE_DATA, temp_path("pipe"), &bytes, &n) == AMPC_BAD_FILE && !bytes);
   CHECK(strstr(ampc_last_error(), "not a regular file"));
   check_slow_writer();
   check_late_writer();
@@ -339,6 +339,25 @@ static void check_lock(void)
   CHECK(temp_count() == 0); /* no file is left */
 }
 
+/* Checks when an input may be replaced: in a program as soon as it is closed, in a command never.
+ */
+static void check_inputs(void)
+{
+  FileWriter w;
+  const char *path = temp_path("input");
+  make("input", "old");
+  MUST(file_begin(&w, path, NULL) == AMPC_OK && file_add(&w, "new", 3) == AMPC_OK);
+  int fd = file_open_input(FILE_WEIGHTS, path, 0), again = file_open_input(FILE_WEIGHTS, path, 0);
+  MUST(fd >= 0 && again >= 0);
+  CHECK(file_finish(&w, false) == AMPC_BAD_USAGE && holds("input", "old"));
+  file_close_input(FILE_WEIGHTS, path, again);
+  CHECK(put("input", "new") == AMPC_BAD_USAGE && strstr(ampc_last_error(), "as weights"));
+  file_close_input(FILE_WEIGHTS, path, fd);
+  CHECK(put("input", "new") == AMPC_OK && holds("input", "new"));
+  file_keep_inputs();
+  CHECK(reads(path, "new") && put("input", "newer") == AMPC_BAD_USAGE && holds("input", "new"));
+}
+
 int main(void)
 {
   temp_open();
@@ -352,6 +371,7 @@ int main(void)
   check_pipes();
   check_reading();
   check_lock();
+  check_inputs();
   temp_close();
   return check_done();
 }

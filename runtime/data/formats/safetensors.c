@@ -69,7 +69,7 @@ static ampc_status read_json(Stream *s, Header *h)
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", s->path);
   status = stream_read(s, text, h->size, &got);
   if (!status && got == h->size)
-    h->root = json_loadb(text, (size_t)h->size, JSON_REJECT_DUPLICATES, &error);
+    h->root = json_loadb(text, (size_t)h->size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   free(text);
   if (status || h->root) return status;
   if (got < h->size)
@@ -118,7 +118,7 @@ static ampc_status read_tensors(Header *h)
   json_object_foreach(h->root, name, entry)
   {
     if (strcmp(name, "__metadata__") == 0)
-      good = good && json_is_object(entry);
+      good = good && (json_is_object(entry) || json_is_null(entry));
     else
       good = good && read_tensor(name, entry, &h->tensors[h->n++]);
   }

@@ -69,6 +69,8 @@ ampc_status stream_read(Stream *s, void *to, int64_t n, int64_t *out_read)
       if (code == Z_ERRNO)
         return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", s->path, strerror(errno));
       if (code == Z_BUF_ERROR) why = "the gzip stream ends too early";
+      if (strncmp(why, "<fd:", 4) == 0) why += strcspn(why, " "); /* zlib's name for the file */
+      while (*why == ' ') why++;
       return ampc_fail(AMPC_BAD_FILE, "%s is truncated or damaged: %s", s->path, why);
     }
     if (got == 0) break;

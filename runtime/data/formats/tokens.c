@@ -73,7 +73,7 @@ static ampc_status read_shard(const DataFile *file, ElementType type, int64_t si
   int64_t count;
   Bytes b;
   *before = 0;
-  if (size < SHARD_BYTES || type.size == 1) return AMPC_OK;
+  if (size < (int64_t)sizeof head || type.size == 1) return AMPC_OK;
   ampc_status status = bytes_open(file, 0, sizeof head, false, &b);
   if (status) return status;
   status = bytes_read(&b, 0, sizeof head, head);
@@ -89,6 +89,11 @@ static ampc_status read_shard(const DataFile *file, ElementType type, int64_t si
                          : "%s is an llm.c shard, so its tokens need `format=\"u16\"`",
                      path);
   *before = SHARD_BYTES;
+  if (size < SHARD_BYTES)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is truncated: it begins like an llm.c shard, whose header has %d bytes, "
+                     "but it has only %lld",
+                     path, SHARD_BYTES, (long long)size);
   return check_shard(path, head, size - SHARD_BYTES, &count);
 }
 
