@@ -9,7 +9,6 @@ import json
 import math
 import os
 import random
-import re
 import subprocess
 import sys
 import tempfile
