@@ -171,13 +171,13 @@ stmt: exprs NL                                  { $$ = ast_expr_stmt(p, $1, @$);
   | if_stmt NL
   | FOR names IN expr block NL                  { $$ = STMT(for, @$, .as.loop = {$2, $4, $5}); }
   | SCAN name IN expr CARRY names block NL  { $$ = STMT(scan, @$, .as.scan = {$2, $4, $6, $7}); }
-  | EMIT name '=' expr NL                       { $$ = STMT(emit, @$, .as.named = {$2, $4}); }
+  | EMIT name '=' expr NL                       { $$ = STMT(emit, @$, .as.named = {$2, $4, {0}}); }
   | AUTOCAST '(' args ')' block_opt NL
       { $$ = STMT(autocast, @$, .as.region = {$3, $5.span.end != 0, $5}); }
   | NO_GRAD block NL                    { $$ = STMT(no_grad, @$, .as.region = {{0}, true, $2}); }
   | EVERY expr block NL                         { $$ = STMT(every, @$, .as.every = {$2, $3}); }
   | MINIMIZE expr WITH names NL              { $$ = STMT(minimize, @$, .as.minimize = {$2, $4}); }
-  | METRIC name '=' expr NL                     { $$ = STMT(metric, @$, .as.named = {$2, $4}); }
+  | METRIC name '=' expr with_opt NL        { $$ = STMT(metric, @$, .as.named = {$2, $4, $5}); }
   | ASSERT exprs NL                             { $$ = STMT(assert, @$, .as.exprs = $2); }
   | error NL                                    { $$ = NULL; yyerrok; }
   | error block NL                              { $$ = NULL; yyerrok; }

@@ -4,7 +4,8 @@
  * All threads run the same loop at once, and the best of several rounds counts. The loops are:
  * dependent additions; independent multiply-adds; and reading, adding to and writing arrays of
  * several sizes, from the first caches of a core up to 64 MB. They are compiled for the widest
- * vectors of the processor, as the kernels are (-march=native). */
+ * vectors of the processor, as the kernels are (-march=native). On a busy machine all rounds may be
+ * slow. So who sees a command that beats a rate measures again, and the fastest rate counts. */
 #include "cpu.h"
 #include <math.h>
 #include <pthread.h>
@@ -238,9 +239,15 @@ double cpu_moves(const Cpu *cpu, double bytes)
 
 const Gpu *cpu_measure(Arena *arena)
 {
+  return cpu_measure_again(arena, NULL);
+}
+
+const Gpu *cpu_measure_again(Arena *arena, const Gpu *before)
+{
   size_t bytes = ALL;
   Cpu *cpu = arena_new(arena, Cpu);
   Gpu *row = arena_new(arena, Gpu);
+  if (before) *cpu = *before->cpu;
   cpu->threads = ampc_processors();
   if (cpu->threads > MAX_THREADS) cpu->threads = MAX_THREADS;
   Timing *t = arena_array(arena, Timing, cpu->threads);

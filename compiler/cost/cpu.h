@@ -17,5 +17,7 @@ typedef struct Cpu {
 /* Measures the processor. Returns a row as in the GPU table, in the arena, with `cpu` set. All
  * threads compute for 0.1 or 0.2 seconds. */
 const Gpu *cpu_measure(Arena *arena);
+/* The same after `before`; the faster rate of the two counts. */
+const Gpu *cpu_measure_again(Arena *arena, const Gpu *before);
 /* Returns the GB/s of a command that moves this many bytes, interpolated between measured sizes. */
 double cpu_moves(const Cpu *cpu, double bytes);

@@ -170,7 +170,7 @@ static void put_plateau(Printer *p, Text *t, const void *row)
 static const char *metric_kind_name(ampc_metric_kind kind)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {
-#define ROW(KIND, name) #KIND,
+#define ROW(KIND, name, mode) #KIND,
       AMPC_METRICS(ROW)
 #undef ROW
   };
@@ -198,12 +198,14 @@ static void put_settings(Printer *p, const ampc_program *g)
   EMIT(p, "static const ampc_metric_desc metrics[] = {\n");
   for (uint32_t i = 0; i < g->n_metrics; i++) {
     const ampc_metric_desc *m = &g->metrics[i];
-    const char *kind = "";
+    const char *kind = "", *mode = "";
+    if (m->mode)
+      mode = m->mode == AMPC_MODE_MIN ? ", .mode = AMPC_MODE_MIN" : ", .mode = AMPC_MODE_MAX";
     if (m->statistics)
       kind = arena_printf(p->c->arena, ", .kind = AMPC_METRIC_%s, .statistics = %u",
                           metric_kind_name(m->kind), m->statistics);
-    EMIT(p, "  {.name = %s%s%s},\n", quoted(p, m->name), m->is_loss ? ", .is_loss = true" : "",
-         kind);
+    EMIT(p, "  {.name = %s%s%s%s},\n", quoted(p, m->name), m->is_loss ? ", .is_loss = true" : "",
+         kind, mode);
   }
   EMIT(p, "};\n");
 }

@@ -85,7 +85,8 @@ typedef struct Metric {
   uint16_t block; /* the block's first variant; all variants of a block share metrics */
   bool is_loss;
   ampc_metric_kind kind;
-  uint32_t statistics; /* number of statistics, as in ampc_metric_desc */
+  uint32_t statistics; /* as in ampc_metric_desc */
+  ampc_mode mode;      /* as in ampc_metric_desc */
 } Metric;
 
 typedef struct Output { /* a result of an infer block */

@@ -207,6 +207,11 @@ typedef struct Sums { /* an `accumulate` for a def of the library: accumulate.c 
   bool wide;
 } Sums;
 
+typedef struct Judged { /* a value of which lower or higher numbers are better: mode.c */
+  Value value;
+  ampc_mode mode;
+} Judged;
+
 struct Lower {
   Compile *c;
   Graph *g;
@@ -223,6 +228,8 @@ struct Lower {
   VEC(Span) call_sites;                  /* places of calls of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;
+  VEC(Judged) judged; /* values of functions with a mode; mode: of the function that runs */
+  ampc_mode mode;
   VEC(JobPin) pins;
   const Level *level; /* the level in `precision`; NULL: no level */
   DType store;        /* `params(d)`: stored type of parameters without a type of their own */

@@ -140,7 +140,8 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
     metrics[i] = (ampc_metric_desc){.name = g->metrics.at[i].name,
                                     .is_loss = g->metrics.at[i].is_loss,
                                     .kind = g->metrics.at[i].kind,
-                                    .statistics = g->metrics.at[i].statistics};
+                                    .statistics = g->metrics.at[i].statistics,
+                                    .mode = g->metrics.at[i].mode};
   p->settings = settings;
   p->n_settings = g->settings.n;
   p->plateaus = g->plateaus.at;

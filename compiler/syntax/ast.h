@@ -73,6 +73,7 @@ struct Stmt {
     struct {
       Name name;
       Expr *value;
+      ArgList with; /* of `metric` */
     } named;
     struct {
       ArgList args;

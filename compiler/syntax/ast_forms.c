@@ -58,7 +58,8 @@ const Form stmt_forms[] = {
     [STMT_every] = {"every", {P(expr, "interval", every.interval), P(block, "body", every.body)}},
     [STMT_minimize] = {"minimize",
                        {P(names, "with", minimize.optimizers), P(expr, "", minimize.loss)}},
-    [STMT_metric] = {"metric", {P(word, "", named.name), P(expr, "", named.value)}},
+    [STMT_metric] = {"metric",
+                     {P(word, "", named.name), P(expr, "", named.value), P(args, "", named.with)}},
     [STMT_def] = {"def", {P(word, "", def.name), P(function, "", def)}},
 };
 #undef NODE

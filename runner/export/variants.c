@@ -1,5 +1,6 @@
 /* Compiles the infer block for several sizes: Note [sizes] in export.h. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include "compiler/driver.h"
 #include "compiler/graph/ops.h"
@@ -10,7 +11,9 @@
  * limits, such as min(S, 64). MOST_BATCH stands for no limit. */
 enum { LEAST = 3, MOST_BATCH = 1000 };
 enum { BASE, OTHER, LARGE, SMALL, MIDDLE, CHOICES };
-/* BASE and OTHER of all sizes differ and are unusual, since pass simplify merges equal numbers. */
+/* Pass simplify merges nodes with equal numbers. So BASE and OTHER of all sizes differ, are
+ * unusual, and equal no number of the job. Another choice that equals one is replaced if the graphs
+ * differ. */
 static const int64_t unusual[] = {7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
 static_assert(sizeof unusual / sizeof *unusual >= 2 * AMPC_MAX_SIZES, "each size has two");
 
@@ -18,6 +21,7 @@ typedef struct Choosable { /* a size that the caller of the model chooses */
   const char *name;
   bool is_dim; /* else a const: the batch */
   int64_t choice[CHOICES];
+  int64_t least, most, multiple; /* the possible choices */
 } Choosable;
 
 static int64_t at_most(int64_t v, int64_t most)
@@ -25,19 +29,48 @@ static int64_t at_most(int64_t v, int64_t most)
   return v < most ? v : most;
 }
 
-/* Chooses values of size i; false: fewer than three are possible. */
-static bool choose(Choosable *x, uint32_t i, int64_t least, int64_t most, int64_t multiple)
+/* Whether a shape or an attribute of the graph contains the number. */
+static bool has_number(const Graph *g, int64_t v)
+{
+  for (uint32_t id = 1; id < g->nodes.n; id++) {
+    const Node *n = ir_node(g, (Value){id});
+    const OpSignature *s = &op_of(n)->signature;
+    for (uint32_t i = 0; i < n->rank; i++)
+      if (n->dim[i] == v) return true;
+    for (uint32_t i = 0; i < s->n_attrs && n->op != OP_number; i++)
+      if (s->attr[i].kind != ATTR_float && n->attr[i].i == v) return true;
+  }
+  return false;
+}
+
+/* Returns a value from `v` on, before `end`, whose multiple is neither a number of the graph nor
+ * that of `other`; `v` if there is none. */
+static int64_t free_value(const Graph *g, int64_t v, int64_t end, int64_t multiple, int64_t other)
+{
+  for (int64_t k = v; k < end; k++)
+    if (k != other && !has_number(g, k * multiple)) return k;
+  return v;
+}
+
+/* Chooses values of size i of a job with this graph; false: fewer than three are possible. */
+static bool choose(Choosable *x, const Graph *g, uint32_t i, int64_t least, int64_t most,
+                   int64_t multiple)
 {
   int64_t last = most / multiple,
           first = (at_most(least > LEAST ? least : LEAST, most) - 1) / multiple + 1;
   if (last < first + 2) first = at_most(first, (least - 1) / multiple + 1);
   int64_t base = first + at_most(unusual[2 * i] - LEAST, (last - first) / 2);
+  base = free_value(g, base, last, multiple, base - 1);
+  int64_t other = at_most(first + unusual[2 * i + 1] - LEAST, last);
   int64_t choice[CHOICES] = {[BASE] = base,
-                             [OTHER] = at_most(first + unusual[2 * i + 1] - LEAST, last),
+                             [OTHER] = free_value(g, other, last, multiple, base),
                              [LARGE] = last - (last - base > 2 * AMPC_MAX_SIZES ? i : 0),
                              [SMALL] = first + (base - first > AMPC_MAX_SIZES ? i : 0),
                              [MIDDLE] = (base + last) / 2};
   for (int k = 0; k < CHOICES; k++) x->choice[k] = choice[k] * multiple;
+  x->least = first * multiple;
+  x->most = last * multiple;
+  x->multiple = multiple;
   return last >= first + 2;
 }
 
@@ -69,13 +102,13 @@ static uint32_t list_sizes(const Compile *c, const Function *block, Choosable *o
     for (uint32_t k = 0; k < c->options.n_dims; k++)
       asked = asked || strcmp(c->options.dims[k].key, b->size[i].name) == 0;
     out[n] = (Choosable){.name = b->size[i].name, .is_dim = true};
-    n += !asked && choose(&out[n], n, b->least[i], b->most[i], b->multiple[i]);
+    n += !asked && choose(&out[n], c->graph, n, b->least[i], b->most[i], b->multiple[i]);
   }
   for (uint32_t k = 0; k < c->options.n_consts && batch; k++)
     if (strcmp(c->options.consts[k].key, batch) == 0) batch = NULL; /* -D fixes it */
   if (!batch || n == AMPC_MAX_SIZES) return n;
   out[n] = (Choosable){.name = batch};
-  return n + choose(&out[n], n, 1, MOST_BATCH, 1);
+  return n + choose(&out[n], c->graph, n, 1, MOST_BATCH, 1);
 }
 
 /* Compiles up to the last pass before the layout of images changes. */
@@ -128,7 +161,8 @@ const char *variants_text(const Export *e, uint32_t variant)
   return text;
 }
 
-static bool agree(const Export *e, uint32_t variant)
+/* Compares a variant with the first one; `tell`: reports a difference. */
+static bool agree(const Export *e, uint32_t variant, const Choosable *sizes, bool tell)
 {
   const Graph *a = e->graph[0], *b = e->graph[variant];
   for (uint32_t id = 1; id < a->nodes.n || id < b->nodes.n; id++) {
@@ -136,9 +170,16 @@ static bool agree(const Export *e, uint32_t variant)
     const char *what = "more operations";
     if (id < a->nodes.n && id < b->nodes.n) what = differs(n, ir_node(b, (Value){id}));
     if (!what) continue;
-    return diag_error(e->c, E802, n->span, "with %s the block has %s here than with %s",
-                      variants_text(e, id < b->nodes.n ? variant : 0), what,
-                      variants_text(e, id < b->nodes.n ? 0 : variant));
+    if (!tell) return false;
+    diag_error(e->c, E802, n->span, "with %s the block has %s here than with %s",
+               variants_text(e, id < b->nodes.n ? variant : 0), what,
+               variants_text(e, id < b->nodes.n ? 0 : variant));
+    for (uint32_t i = 0; i < e->n_sizes; i++)
+      if (e->size[i].at[variant] != e->size[i].at[0])
+        return diag_help(e->c, "export it for one size: `%s %s=%lld`",
+                         sizes[i].is_dim ? "--dim" : "-D", sizes[i].name,
+                         (long long)e->size[i].at[variant]);
+    return false;
   }
   return true;
 }
@@ -149,6 +190,41 @@ static void add(Export *e, const Choosable *sizes, const int *choice, Compile *c
   e->compiles[v] = c;
   e->graph[v] = c->graph;
   for (uint32_t i = 0; i < e->n_sizes; i++) e->size[i].at[v] = sizes[i].choice[choice[i]];
+}
+
+/* Replaces the sizes of the last variant that equal a number of the job by others, and says so.
+ * Returns false if there are none. */
+static bool avoid_numbers(Export *e, Choosable *sizes, const int *choice)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < e->n_sizes; i++) {
+    int64_t *v = &sizes[i].choice[choice[i]], from = *v, base = sizes[i].choice[BASE];
+    int64_t step = from < base ? sizes[i].multiple : -sizes[i].multiple;
+    while (*v >= sizes[i].least && *v <= sizes[i].most &&
+           (*v == base || has_number(e->graph[0], *v)))
+      *v += step;
+    if (from == base || *v < sizes[i].least || *v > sizes[i].most) *v = from;
+    if (*v == from) continue;
+    any = true;
+    fprintf(stderr,
+            "warning: %s = %lld is also another number of the job, so the operations were compared "
+            "with %s = %lld\n",
+            sizes[i].name, (long long)from, sizes[i].name, (long long)*v);
+  }
+  return any;
+}
+
+/* Adds a variant. If its graph differs only since a size equals a number of the job, takes another
+ * size. */
+static bool add_variant(Export *e, const Compile *whole, Choosable *sizes, const int *choice)
+{
+  Compile *c = compile_for(e->arena, &whole->options, sizes, e->n_sizes, choice, false);
+  if (!c) return false;
+  add(e, sizes, choice, c);
+  if (agree(e, e->n_variants - 1, sizes, false)) return true;
+  if (!avoid_numbers(e, sizes, choice)) return agree(e, e->n_variants - 1, sizes, true);
+  compile_destroy(e->compiles[--e->n_variants]);
+  return add_variant(e, whole, sizes, choice);
 }
 
 bool variants_compile(Export *e, const Compile *whole, const Function *block)
@@ -170,10 +246,7 @@ bool variants_compile(Export *e, const Compile *whole, const Function *block)
   for (uint32_t i = 0; i < 2 * n + 3 && n; i++) { /* one size changed, or all */
     for (uint32_t k = 0; k < n; k++) choice[k] = k != i / 2 ? BASE : i % 2 ? LARGE : OTHER;
     for (uint32_t k = 0; k < n && i >= 2 * n; k++) choice[k] = LARGE + (int)(i - 2 * n);
-    Compile *other = compile_for(e->arena, &whole->options, sizes, n, choice, false);
-    if (!other) return false;
-    add(e, sizes, choice, other);
-    if (!agree(e, e->n_variants - 1)) return false;
+    if (!add_variant(e, whole, sizes, choice)) return false;
   }
   return true;
 }

@@ -189,13 +189,16 @@ static bool data_large(Evidence *e, Reason *out)
   if (e->blame == BLAME_spike && in.greatest < SPIKE * usual_of(e, e->spot, largest_data))
     return false;
   if (in.rms < DATA_RMS && in.greatest < DATA_MOST) return false;
-  const char *sample = in.few ? name_sample(e, 0.999 * in.greatest) : NULL;
+  char *text = arena_array(e->a->c->arena, char, 1024);
+  bool column = in.few && ampc_data.find_column(e->a->batches, in.greatest / NEAR, text, 1024);
+  const char *where = column ? text : in.few ? name_sample(e, 0.999 * in.greatest) : NULL;
   out->shown = SAY(e, "%s reaches %.3g (root mean square %.2g)%s%s; a net expects numbers near 1",
                    seen_name(&e->lost, &e->lost.at[in.seen]), in.greatest, in.rms,
-                   sample ? ": " : "", sample ? sample : "");
-  out->help = in.few ? "correct or leave out that sample, or limit the data with clamp()"
-                     : "subtract the mean of the data and divide by the deviation, for example "
-                       "with a layer Standardize";
+                   where ? ": " : "", where ? where : "");
+  out->help = in.few && !column
+                  ? "correct or leave out that sample, or limit the data with clamp()"
+                  : "subtract the mean of the data and divide by the deviation, for example "
+                    "with a layer Standardize";
   return true;
 }
 
@@ -367,12 +370,30 @@ static bool rate_large(Evidence *e, Reason *out)
 
 /* ---- the loss scale, the type, the operation ---- */
 
+/* Returns half of the largest power of two with which the gradients in f16 of this step are finite:
+ * other steps have larger ones. */
+static double largest_scale(const Evidence *e)
+{
+  double most = 0;
+  for (uint32_t i = 0; i < e->plain.n; i++) {
+    const Seen *s = &e->plain.at[i];
+    if (seen_is_backward(s) && s->probe->kind == PROBE_value && s->probe->of.dtype == AMPC_F16)
+      most = fmax(most, s->range.greatest);
+  }
+  return most > 0 ? exp2(floor(log2(ampc_type_of(AMPC_F16)->greatest / most)) - 1) : 0;
+}
+
 static bool scale_large(Evidence *e, Reason *out)
 {
   if (e->bad || e->blame) return false;
   out->shown =
       SAY(e, "the gradient leaves the range of its type at scale %g but not at 1", e->scale);
+  const ampc_scaler_desc *d = &e->a->c->program->scaler;
+  double fits = largest_scale(e);
   out->help = "lower `min` or `static` of the scaler, or put autocast(f32) around this line";
+  if (fits >= 1)
+    out->help = SAY(e, "%s scaler.%s=%.0f, or put autocast(f32) around this line", e->a->lost->set,
+                    d->min == d->max ? "static" : "min", fits);
   return true;
 }
 

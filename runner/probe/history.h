@@ -2,10 +2,11 @@
 #pragma once
 #include "again.h"
 
+enum { NEAR = 64 };
 typedef struct Input { /* the input of the net with the largest numbers */
   uint32_t seen;       /* index into Watch.at */
   double greatest, rms;
-  bool few; /* only few elements are near the largest one: within a factor of 64 */
+  bool few; /* only few elements are near the largest one: within a factor of NEAR */
 } Input;
 
 typedef struct Past {     /* one step; norms are over all trained weights */

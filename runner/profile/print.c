@@ -103,7 +103,7 @@ void profile_print(const Measured *m)
   if (!view.top) view.top = view.wide ? UINT32_MAX : USUAL_ROWS; /* --top sorts the rows */
   table_open(&t, m->in->c->arena, NULL, &view,
              "command:key<28|line:number!4|kind:!5|types:!8|shape:!9|commands:count!6|time:time~|"
-             "of step:share~|predicted:time!1|limit:time!3|limited by:!7|idle:time~!2");
+             "of step:share~|predicted:time!1|limit:time~!3|limited by:!7|idle:time~!2");
   say_steps(m, &t);
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++) {
     say_block(m, b, &t);

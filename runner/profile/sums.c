@@ -59,6 +59,14 @@ static double memory_us(const Measured *m, double bytes)
   return bytes / (1e3 * (cpu ? cpu_moves(cpu, fmax(bytes, spaces)) : m->gpu->dram));
 }
 
+/* Sets the times that follow from the rates of the machine. */
+static void set_rates(const Measured *m, const Prediction *p, ProfileRow *out)
+{
+  out->predicted = p->us + p->launch_us;
+  out->memory = memory_us(m, (double)(p->count.read + p->count.written));
+  out->arithmetic = p->count.flops < 0 ? 0 : (double)p->count.flops / (1e3 * peak_of(m->gpu, p));
+}
+
 static void describe(const Measured *m, const CommandRow *row, ProfileRow *out)
 {
   Compile *c = m->in->c;
@@ -72,10 +80,7 @@ static void describe(const Measured *m, const CommandRow *row, ProfileRow *out)
                       .memory = -1,
                       .arithmetic = -1};
   if (m->threads) out->busy = arena_array(c->arena, double, m->threads);
-  if (!m->gpu) return;
-  out->predicted = p.us + p.launch_us;
-  out->memory = memory_us(m, (double)(p.count.read + p.count.written));
-  out->arithmetic = p.count.flops < 0 ? 0 : (double)p.count.flops / (1e3 * peak_of(m->gpu, &p));
+  if (m->gpu) set_rates(m, &p, out);
 }
 
 /* ---- blocks and their rows ---- */
@@ -237,6 +242,38 @@ static void finish(Measured *m)
   }
 }
 
+/* ---- rates of a processor that commands beat ---- */
+
+/* Returns whether a command was faster than its limit. `lower`: lowers such limits. */
+static bool is_beaten(Measured *m, bool lower)
+{
+  bool beaten = false;
+  for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
+    for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
+      double fastest = r->least * (double)(r->runs / b->runs); /* the runs of one step */
+      beaten |= profile_limit(r) > fastest;
+      if (lower) r->memory = fmin(r->memory, fastest), r->arithmetic = fmin(r->arithmetic, fastest);
+    }
+  return beaten;
+}
+
+/* The rates of a processor are measured, perhaps while other programs run. If a command was faster
+ * than its limit, they are measured again. A limit that is beaten then, too, is lowered: operands
+ * may still be in a cache. */
+static void check_rates(Measured *m)
+{
+  enum { TRIES = 3 };
+  for (int i = 0; i < TRIES && is_beaten(m, false); i++) {
+    m->gpu = cpu_measure_again(m->in->c->arena, m->gpu);
+    for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
+      for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
+        Prediction p = predict_command(m->in->c, m->gpu, r->row->group, NULL);
+        set_rates(m, &p, r);
+      }
+  }
+  is_beaten(m, true);
+}
+
 void profile_sum(Measured *m, const ampc_runtime *rt)
 {
   m->threads = m->profile->threads;
@@ -244,6 +281,7 @@ void profile_sum(Measured *m, const ampc_runtime *rt)
   sum_host(m);
   sum_commands(m);
   finish(m);
+  if (m->gpu && m->gpu->cpu) check_rates(m);
 }
 
 /* ---- sums over commands ---- */

@@ -397,6 +397,8 @@ static ampc_status begin_block(Run *t)
   if (status) return status;
   t->loss_count = 0;
   t->stale = patience_begin(r->rt, b->early_stop, t->at.step == 0);
+  char line[JUDGE_ROOM];
+  if (b->early_stop && t->at.step == 0 && keep_assumed(t->p, line)) puts(line);
   return ampc_clear_metrics(r->rt, t->block);
 }
 

@@ -6,19 +6,17 @@
 const columnNames = {lr: "learning rate", scale: "loss scale", skipped: "skipped steps so far (gradients not finite)",
   replayed: "replayed steps so far (gradients not finite)", grad_norm: "norm of the gradients", weight_norm: "norm of the weights",
   update_norm: "norm of the updates", samples_per_second: "training speed, samples per second", data_wait: "fraction of the time spent waiting for data"};
-/* The same rule as that of amp train --keep-best. */
-const lowerIsBetter = name => /loss|error|perplexity|mse|mae|nll/.test(name);
-
-/* {name, block, metric}: of a metric of a block; others have only a group, "lr" for "lr.opt", and the rest of their name. */
+/* {name, block, metric, mode}: of a metric of a block, with the mode of run.json: lower values are better ("min"), higher ones
+ * ("max"), or it is not known. Others have only a group, "lr" for "lr.opt", and the rest of their name. */
 function columnOf(log, column) {
   const block = log.blocks.filter(b => column.name.startsWith(b + ".")).sort((a, b) => b.length - a.length)[0];
-  if (block !== undefined) return {block, metric: column.name.slice(block.length + 1)};
+  if (block !== undefined) return {block, metric: column.name.slice(block.length + 1), mode: log.run?.modes?.[column.name]};
   const dot = column.name.indexOf("."), group = dot > 0 && columnNames[column.name.slice(0, dot)] ? column.name.slice(0, dot) : column.name;
   return {group, rest: column.name.slice(group.length + 1)};
 }
 /* The order of charts: losses, other metrics, learning rate, loss scale, the rest, speed. */
-function rankOf({metric, group}) {
-  if (metric !== undefined) return lowerIsBetter(metric) ? 0 : 1;
+function rankOf({metric, mode, group}) {
+  if (metric !== undefined) return mode === "min" ? 0 : 1;
   return {lr: 2, scale: 3, skipped: 4, replayed: 4, samples_per_second: 6, data_wait: 6}[group] || 5;
 }
 function runNames(logs) {
@@ -37,8 +35,8 @@ function pointsOf(column, x, list = column.points) {
   for (let i = 0; i < list.length; i += 3) out.push({step: list[i], x: list[i + x], y: list[i + 2]});
   return out;
 }
-function bestOf(points, name) {
-  return points.reduce((a, p) => (lowerIsBetter(name) ? p.y < a.y : p.y > a.y) ? p : a);
+function bestOf(points, mode) {
+  return mode === "min" || mode === "max" ? points.reduce((a, p) => (mode === "min" ? p.y < a.y : p.y > a.y) ? p : a) : null;
 }
 /* The running median, which a spike does not move; null: too few points to need it. If the points are only lowest and
  * highest values, it is the median of the means. */
@@ -123,7 +121,7 @@ const isNoisy = chart => chart.rank < 2 || chart.rank > 4;
 function chartFigure(chart, x) {
   const series = chart.columns.map(c => {
     const points = pointsOf(c.column, x);
-    return {...c, points, soft: isNoisy(chart) ? smooth(c.column, x) : null, best: chart.metric === undefined ? null : bestOf(points, chart.metric)};
+    return {...c, points, soft: isNoisy(chart) ? smooth(c.column, x) : null, best: bestOf(points, c.mode)};
   });
   const reading = make("p", {class: "faint reading"}, "");
   const legend = series.map(s => {
@@ -144,7 +142,7 @@ function chartsOf(logs) {
       const key = JSON.stringify(one ? [group, of.metric !== undefined] : [column.name]);
       if (!charts.has(key)) charts.set(key, {title: one || !part ? group : `${group} (${part})`, metric: of.metric, rank: rankOf(of), columns: []});
       const chart = charts.get(key);
-      chart.columns.push({label: one ? part : names[i], style: styleOf(one ? chart.columns.length : i), column});
+      chart.columns.push({label: one ? part : names[i], style: styleOf(one ? chart.columns.length : i), column, mode: of.mode});
     }
   });
   return [...charts.values()].sort((a, b) => a.rank - b.rank);
@@ -161,11 +159,11 @@ function runsTable(label, names, rows) {
 /* Best and last value of each metric; the best one of all runs is bold. */
 function metricsTable(logs, names) {
   const all = new Map(logs.flatMap(l => l.columns.filter(c => c.count).map(c => [c.name, columnOf(l, c)])).filter(([, of]) => of.metric !== undefined));
-  const rows = [...all].flatMap(([name, {block, metric}]) => {
+  const rows = [...all].flatMap(([name, {block, metric, mode}]) => {
     const points = logs.map(l => { const c = l.columns.find(o => o.name === name && o.count); return c ? pointsOf(c, 0) : null; });
-    return [["best", p => bestOf(p, metric)], ["last", p => p[p.length - 1]]].map(([which, pick]) => {
-      const picked = points.map(p => p && pick(p)), top = bestOf(picked.filter(p => p), metric);
-      return [make("span", null, make("b", null, `${block} ${metric}`), ", " + which), ...picked.map(p => !p ? "-" : make("span", null, make(p.y === top.y ? "b" : "span", null, number(p.y)), make("span", {class: "faint"}, ` at step ${number(p.step)}`)))];
+    return [["best", p => bestOf(p, mode)], ["last", p => p[p.length - 1]]].filter(([which]) => mode || which === "last").map(([which, pick]) => {
+      const picked = points.map(p => p && pick(p)), top = bestOf(picked.filter(p => p), mode);
+      return [make("span", null, make("b", null, `${block} ${metric}`), ", " + which), ...picked.map(p => !p ? "-" : make("span", null, make(top && p.y === top.y ? "b" : "span", null, number(p.y)), make("span", {class: "faint"}, ` at step ${number(p.step)}`)))];
     });
   });
   return rows.length ? runsTable("metric", names, rows) : null;
@@ -180,7 +178,7 @@ const settingNames = {run: "job", version: "version of ampc"};
 const settingName = key => settingNames[key] || key.replace(/^(settings|blocks)\./, "").replace(/^const\./, "-D ").replace(/^options\./, "--").replace(/^optimizers\./, "optimizer ");
 function settingsTable(logs, names, all) {
   const each = logs.map(l => new Map(l.run ? settingsOf(l.run, "") : []));
-  const keys = [...new Set(each.flatMap(m => [...m.keys()]))].filter(k => all || new Set(each.map(m => m.get(k))).size > 1);
+  const keys = [...new Set(each.flatMap(m => [...m.keys()]))].filter(k => !k.startsWith("modes.")).filter(k => all || new Set(each.map(m => m.get(k))).size > 1);
   const rows = keys.map(k => [make("span", {class: "mono"}, settingName(k)), ...each.map(m => m.has(k) ? m.get(k) : "-")]);
   return rows.length ? runsTable("setting", names, rows) : null;
 }
@@ -228,6 +226,6 @@ function drawRuns() {
   return section("run", logs.length > 1 ? "Runs beside each other" : "The run", logs.length > 1 ? null : make("p", null, runText(logs[0])),
     every.length ? null : make("p", null, "The table has no steps yet."),
     logs.length > 1 ? [metricsTable(logs, names), drawSettings(logs, names), make("h3", null, "Curves")] : null,
-    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log; of a long log, the lowest and highest of each part. Thick: smoothed by a running median. " : ""}${charts.some(c => c.metric !== undefined) ? "A circle marks the best value: the lowest of a loss or an error, else the highest. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
+    charts.length ? [make("p", {class: "faint"}, `${smoothed ? "Thin: the values of the log; of a long log, the lowest and highest of each part. Thick: smoothed by a running median. " : ""}${charts.some(c => c.columns.some(o => o.mode)) ? "A circle marks the best value of a metric, if run.json says which values are better. " : ""}Point at a chart, or use the arrow keys, to read values.`), make("div", {class: "tools"}, buttons), at] : null,
     notesOf(logs, names, constant), logs.length > 1 ? null : drawSettings(logs, names));
 }

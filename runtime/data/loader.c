@@ -421,6 +421,21 @@ static bool batches_find_lost(const ampc_batches *b, double limit, char *text, s
   return false;
 }
 
+static bool batches_find_column(const ampc_batches *b, double limit, char *text, size_t size)
+{
+  for (uint32_t i = 0; b && text && i < b->block->n_sources; i++) {
+    int64_t column, samples;
+    double most;
+    const DataSource *s = &b->sources[i];
+    if (!source_find_column(s, limit, &column, &samples, &most)) continue;
+    snprintf(text, size,
+             "column %lld of %s, counted from 0, is at least %.2g in %lld of %lld samples",
+             (long long)column, s->path, limit, (long long)samples, (long long)s->count);
+    return true;
+  }
+  return false;
+}
+
 /* Few labels of one class are no surprise, and neither are classes that change at every sample. */
 static bool batches_find_sorted(const ampc_batches *b, char *text, size_t size)
 {
@@ -471,6 +486,7 @@ const ampc_data_interface ampc_data = {
     .share = batches_share,
     .next = batches_next,
     .find_lost = batches_find_lost,
+    .find_column = batches_find_column,
     .find_sorted = batches_find_sorted,
     .sample_name = batches_sample_name,
     .measure = batches_measure,

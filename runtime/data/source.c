@@ -140,6 +140,40 @@ bool source_find_lost(const DataSource *s, double limit, int64_t *sample, double
   return found;
 }
 
+/* Counts for each element of a sample in how many samples it is beyond the limit; `most` becomes
+ * its largest absolute value. Returns false if the samples cannot be read. */
+static bool count_beyond(const DataSource *s, double limit, int64_t *count, double *most)
+{
+  char *bytes = malloc((size_t)s->sample_bytes);
+  bool good = bytes != NULL;
+  for (int64_t i = 0; i < s->count && good; i++) {
+    good = source_copy(s, i, 1, AMPC_AS_STORED, bytes) == AMPC_OK;
+    for (int64_t k = 0; k < s->elements && good; k++) {
+      double value = fabs(number_load(s->desc->dtype, s->program->real64, bytes, k));
+      count[k] += !(value < limit);
+      most[k] = fmax(most[k], value);
+    }
+  }
+  free(bytes);
+  return good;
+}
+
+bool source_find_column(const DataSource *s, double limit, int64_t *column, int64_t *samples,
+                        double *most)
+{
+  if (!ampc_is_float(s->desc->dtype) || !s->path || s->desc->rank != 1) return false;
+  int64_t *count = calloc((size_t)s->elements, sizeof *count), best = 0;
+  double *largest = calloc((size_t)s->elements, sizeof *largest);
+  bool good = count && largest && count_beyond(s, limit, count, largest);
+  for (int64_t k = 0; k < s->elements && good; k++)
+    if (count[k] > count[best] || (count[k] == count[best] && largest[k] > largest[best])) best = k;
+  if (good) *samples = count[*column = best];
+  if (good) *most = largest[best];
+  free(count);
+  free(largest);
+  return good && 2 * *samples >= s->count && s->count > 1;
+}
+
 /* ---- opening, reading ---- */
 
 /* Names the data folder in the message, because a file is mostly missing if the folder is wrong. */

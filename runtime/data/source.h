@@ -31,6 +31,10 @@ ampc_status source_measure(const DataSource *s, double *mean, double *deviation)
 /* Finds the first value in the used samples that is NaN, or is not between -limit and limit.
  * *sample is the number of its sample in the whole source. Returns false if there is none. */
 bool source_find_lost(const DataSource *s, double limit, int64_t *sample, double *value);
+/* Finds the element of the samples, which are rows of a table, that is not between -limit and limit
+ * in most samples: in *samples of them; *most: its largest absolute value. False: there is none. */
+bool source_find_column(const DataSource *s, double limit, int64_t *column, int64_t *samples,
+                        double *most);
 /* The first labels of a source, in the order of the data. */
 typedef struct Labels {
   int64_t count;

@@ -175,6 +175,9 @@ typedef struct ampc_data_interface {
    * is not finite, or is at least `limit` or at most -limit. Then `text` says where: "sample 17 of
    * x.idx holds nan". The pointer may be NULL: unknown. */
   bool (*find_lost)(const ampc_batches *b, double limit, char *text, size_t size);
+  /* Searches for a column of the data that is at least `limit` or at most -limit in most samples.
+   * True: `text` says which. The pointer may be NULL. */
+  bool (*find_column)(const ampc_batches *b, double limit, char *text, size_t size);
   /* Searches for an order of labels with which a net learns badly, or a metric says little: sorted
    * and not shuffled, or all of one class. True: `text` says which. The pointer may be NULL. */
   bool (*find_sorted)(const ampc_batches *b, char *text, size_t size);

@@ -52,30 +52,33 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
 /* How a metric is computed from its statistics, which are sums over all samples; runtime/metric.c
  * has the formulas. Counts are a matrix [true, predicted] of samples, or three numbers per class:
  * `right` of all classes, then `predicted`, then `true`. The last count is the number of labels
- * that are not a class. */
+ * that are not a class. The last column is the mode of a metric that the job gives none. */
 #define AMPC_METRICS(ROW)                                                                          \
-  ROW(MEAN, mean)             /* mean over samples; has no statistics */                           \
-  ROW(PERPLEXITY, perplexity) /* sum of the losses; number of losses */                            \
-  ROW(PEARSON, pearson)       /* number of elements; sums of x, y, x^2, y^2, x y */                \
-  ROW(AUC, auc)               /* counts per class and bin of scores. Rows below: counts */         \
-  ROW(F1_MACRO, f1_macro)                                                                          \
-  ROW(F1_MICRO, f1_micro)                                                                          \
-  ROW(F1_WEIGHTED, f1_weighted)                                                                    \
-  ROW(F1_BINARY, f1_binary)                                                                        \
-  ROW(IOU_MACRO, iou_macro)                                                                        \
-  ROW(IOU_MICRO, iou_micro)                                                                        \
-  ROW(IOU_WEIGHTED, iou_weighted)                                                                  \
-  ROW(IOU_BINARY, iou_binary)                                                                      \
-  ROW(MATTHEWS, matthews)                                                                          \
-  ROW(CONFUSION, confusion) /* a matrix, not a single number */                                    \
-  ROW(UPDATES, updates)     /* of a group of parameters: see ampc_updates */
+  ROW(MEAN, mean, NONE)            /* mean over samples; has no statistics */                      \
+  ROW(PERPLEXITY, perplexity, MIN) /* sum of the losses; number of losses */                       \
+  ROW(PEARSON, pearson, MAX)       /* number of elements; sums of x, y, x^2, y^2, x y */           \
+  ROW(AUC, auc, MAX)               /* counts per class and bin of scores. Rows below: counts */    \
+  ROW(F1_MACRO, f1_macro, MAX)                                                                     \
+  ROW(F1_MICRO, f1_micro, MAX)                                                                     \
+  ROW(F1_WEIGHTED, f1_weighted, MAX)                                                               \
+  ROW(F1_BINARY, f1_binary, MAX)                                                                   \
+  ROW(IOU_MACRO, iou_macro, MAX)                                                                   \
+  ROW(IOU_MICRO, iou_micro, MAX)                                                                   \
+  ROW(IOU_WEIGHTED, iou_weighted, MAX)                                                             \
+  ROW(IOU_BINARY, iou_binary, MAX)                                                                 \
+  ROW(MATTHEWS, matthews, MAX)                                                                     \
+  ROW(CONFUSION, confusion, NONE) /* a matrix, not a single number */                              \
+  ROW(UPDATES, updates, NONE)     /* of a group of parameters: see ampc_updates */
 
 typedef enum ampc_metric_kind {
-#define AMPC_METRIC_KIND(KIND, name) AMPC_METRIC_##KIND,
+#define AMPC_METRIC_KIND(KIND, name, mode) AMPC_METRIC_##KIND,
   AMPC_METRICS(AMPC_METRIC_KIND)
 #undef AMPC_METRIC_KIND
       AMPC_METRIC_KIND_COUNT
 } ampc_metric_kind;
+
+/* Which values of a metric are better: MIN, lower ones; MAX, higher ones; NONE: not known. */
+typedef enum ampc_mode { AMPC_MODE_NONE, AMPC_MODE_MIN, AMPC_MODE_MAX } ampc_mode;
 
 /* The statistics of a metric of kind UPDATES. They are means over the updates of a group that were
  * applied, so their `count` counts updates. The first three are squares of L2 norms: of the
@@ -94,6 +97,7 @@ typedef struct ampc_metric_desc {
   bool is_loss;     /* the value that `minimize` minimizes */
   ampc_metric_kind kind;
   uint32_t statistics; /* number of statistics; 0: the metric is a mean */
+  ampc_mode mode;      /* of the job, or of the function that computes a mean; see ampc_mode_of */
 } ampc_metric_desc;
 
 typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
@@ -218,6 +222,8 @@ int64_t ampc_state_setting(uint32_t n_optimizers, uint32_t n_metrics, uint32_t i
 /* Returns how many structs ampc_metric the first n metrics of the table have in STATE. A metric has
  * one, or one for each of its statistics. `n_metrics` and `i` above count these structs. */
 uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n);
+/* Which values of a metric are better: as its `mode` says, else by its kind. */
+ampc_mode ampc_mode_of(const ampc_metric_desc *metric);
 
 /* Selects the samples of `part=[begin, end]` from a source of n samples: *out_count samples from
  * *out_first on. Two ranges that share a bound neither overlap nor leave a gap. */

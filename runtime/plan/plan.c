@@ -41,6 +41,17 @@ uint32_t ampc_metric_slots(const ampc_metric_desc *metrics, uint32_t n)
   return slots;
 }
 
+ampc_mode ampc_mode_of(const ampc_metric_desc *metric)
+{
+  static const ampc_mode modes[AMPC_METRIC_KIND_COUNT] = {
+#define ROW(KIND, name, mode) AMPC_MODE_##mode,
+      AMPC_METRICS(ROW)
+#undef ROW
+  };
+  if (metric->mode) return metric->mode;
+  return metric->is_loss ? AMPC_MODE_MIN : modes[metric->kind];
+}
+
 int ampc_target_capability(const char *target)
 {
   if (!target) return 0;

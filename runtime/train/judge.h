@@ -4,9 +4,12 @@
 
 /* ---- keep.c ---- */
 /* keep_judge returns the block whose first metric ranks checkpoints: the first eval block with a
- * number as metric; NULL: none. keep_lower_is_better: a lower value of the metric is better. */
+ * number as metric; NULL: none. keep_lower_is_better: a lower value of the metric is better.
+ * keep_assumed: if the job does not say that, writes one line that says it, and returns true. */
+enum { JUDGE_ROOM = 1024 };
 const ampc_block *keep_judge(const ampc_program *p);
 bool keep_lower_is_better(const ampc_metric_desc *m);
+bool keep_assumed(const ampc_program *p, char to[JUDGE_ROOM]);
 
 /* ---- early_stop.c ---- */
 /* Begins early stop when a train block begins; `anew`: at its first step. The block ends after

@@ -7,7 +7,7 @@
  * leaves only whole files. The folder itself is the list of kept files, so a resumed run counts the
  * files of the earlier run. --keep-last orders by the time of writing, not by the step, so files of
  * an earlier, longer run are removed first. "Best" means the first metric of the first eval block:
- * lowest for a loss, an error or a perplexity, otherwise highest. */
+ * highest if its mode is "max", otherwise lowest. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -45,14 +45,21 @@ const ampc_block *keep_judge(const ampc_program *p)
   return NULL;
 }
 
-/* Decides by the metric's name, because jobs cannot state the direction. */
 bool keep_lower_is_better(const ampc_metric_desc *m)
 {
-  static const char *const words[] = {"loss", "error", "perplexity", "mse", "mae", "nll"};
-  bool found = m->is_loss;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    found |= strstr(m->name, words[i]) != NULL;
-  return found;
+  return ampc_mode_of(m) != AMPC_MODE_MAX;
+}
+
+bool keep_assumed(const ampc_program *p, char to[JUDGE_ROOM])
+{
+  const ampc_block *b = keep_judge(p);
+  const char *name = b ? p->metrics[b->first_metric].name : NULL;
+  if (!b || ampc_mode_of(&p->metrics[b->first_metric])) return false;
+  snprintf(to, JUDGE_ROOM,
+           "lower values of %s %s count as better, because the job does not say which are; "
+           "if higher ones are: `metric %s = ... with mode=\"max\"`",
+           b->name, name, name);
+  return true;
 }
 
 /* Returns the path followed by ".step" or ".best-acc=". */
@@ -218,6 +225,13 @@ static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bo
   if (!status) status = give_name(s, name, n);
   if (!status) prune(s->path, prefix, true, lower, most);
   return session_agree(s, status);
+}
+
+void keep_begin(Session *s)
+{
+  char line[JUDGE_ROOM];
+  bool ranks = (keeps_best(s) && s->path) || early_stop_of(s, (uint32_t)s->position.block);
+  if (ranks && keep_assumed(s->program, line)) progress_warn(&s->progress, "%s", line);
 }
 
 ampc_status keep_best(Session *s, uint32_t block)

@@ -54,18 +54,34 @@ static json_t *blocks_json(const ampc_program *p)
   return out;
 }
 
+/* Which values of metrics are better, for the report: {"train.loss": "min", "eval.acc": "max"}. */
+static json_t *modes_json(const ampc_program *p)
+{
+  static const char *const words[] = {[AMPC_MODE_MIN] = "min", [AMPC_MODE_MAX] = "max"};
+  json_t *out = json_object();
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
+      const ampc_metric_desc *m = &p->metrics[p->blocks[i].first_metric + k];
+      ampc_mode mode = ampc_mode_of(m);
+      json_t *name = json_sprintf("%s.%s", p->blocks[i].name, m->name);
+      if (mode && name) json_object_set_new(out, json_string_value(name), json_string(words[mode]));
+      json_decref(name);
+    }
+  return out;
+}
+
 static json_t *run_json(const Session *s)
 {
   const ampc_program *p = s->program;
   json_t *optimizers = json_object(), *config = json_loads(p->config, 0, NULL);
   for (uint32_t i = 0; i < p->n_optimizers; i++)
     json_object_set_new(optimizers, p->optimizers[i].name, json_string(p->optimizers[i].kind));
-  json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:O*, s:o, s:o, s:o}", "run",
-                          p->source, "version", AMPC_VERSION, "precision", p->precision, "device",
-                          ampc_device_name(s->rt), "seed", (json_int_t)s->seed, "resumed at step",
-                          (json_int_t)s->steps, "optimizers", optimizers, "const",
-                          json_object_get(config, "const"), "blocks", blocks_json(p), "settings",
-                          settings_json(s), "options", options_json(s->options));
+  json_t *out = json_pack(
+      "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:O*, s:o, s:o, s:o, s:o}", "run", p->source, "version",
+      AMPC_VERSION, "precision", p->precision, "device", ampc_device_name(s->rt), "seed",
+      (json_int_t)s->seed, "resumed at step", (json_int_t)s->steps, "optimizers", optimizers,
+      "const", json_object_get(config, "const"), "blocks", blocks_json(p), "modes", modes_json(p),
+      "settings", settings_json(s), "options", options_json(s->options));
   json_decref(config);
   return out;
 }

@@ -373,6 +373,7 @@ static ampc_status train_block(Session *s, const Course *c)
   report_begin_block(s, c->index);
   s->position = position_of(c, c->first);
   early_stop_begin(s, c->first == 0);
+  keep_begin(s);
   bool ended = s->stale;
   for (int64_t step = c->first; step < c->end && !status && !ended; step++) {
     status = train_step(s, c, step);

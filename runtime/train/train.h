@@ -179,6 +179,7 @@ int64_t report_every(const Session *s, uint32_t block); /* steps between lines *
 /* ---- keep.c: --keep-last and --keep-best ---- */
 ampc_status keep_check(const Session *s); /* call it before the first step */
 ampc_status keep_last(const Session *s);  /* call it after s->saved is written */
+void keep_begin(Session *s); /* when a train block begins: says which metrics count as better */
 /* Saves and keeps the run's state after a block's evaluation, if it is among the best. */
 ampc_status keep_best(Session *s, uint32_t block);
 

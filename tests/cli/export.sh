@@ -98,4 +98,14 @@ while read -r _ block rest; do
   read -r code text <<<"${rest##*# }"
   refuses "${block%%(*}" 1 "^wrong.amp:$line:[0-9]*: error\[$code\]: .*$text" out --block "${block%%(*}" wrong.amp
 done < <(grep ^infer wrong.amp)
+grep -q 'help: export it for one size: `--dim S=64`' err || failed "E802 without a cure: $(cat err)"
+passes "the cure of E802" out --dim S=64 --block large wrong.amp
+
+# the smallest S is 16, which is another number of the job, too
+cat >equal.amp <<'JOB'
+dim S(max=64, multiple=16)
+infer equal(x: f32[S, 16]) { return x + outer(arange(x.size(0)).to(f32), arange(16).to(f32)) }
+JOB
+passes "a size that equals a number" out equal.amp
+grep -q 'S = 16 is also another number of the job, so .* compared with S = ' err || failed "nothing says what was compared: $(cat err)"
 [ "$failures" -eq 0 ]

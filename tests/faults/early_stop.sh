@@ -31,6 +31,16 @@ grep -q "stopped early after step 12" "$work/err" || failed "--early-stop 1 does
 (cd "$d" && "$ampc" -o job.c job.amp && eval "$("$ampc" --build-line -o job.c job.amp)") || failed "emit job.c"
 passes "emitted program" "$d/job" --quiet --save "$work/emitted"
 same "emitted program and JIT, same end" "$work/a" "$work/emitted"
+# names say nothing: perplexity falls, and so does an accuracy called `loss`, if the learning rate is 0
+sed 's/{ metric.*/{ metric acc = perplexity(net(x), y) }/' "$job" >"$d/falls.amp"
+passes "a metric that falls" "$amp" train --device cpu --early-stop 1 --steps 8 "$d/falls.amp"
+! grep -q "stopped early\|count as better" "$work/err" || failed "perplexity: $(cat "$work/err")"
+sed 's/{ metric.*/{ metric loss = net(x).mean() }/' "$job" >"$d/unknown.amp"
+passes "a metric of no function" "$amp" train --device cpu --quiet --early-stop 1 --steps 4 "$d/unknown.amp"
+grep -q 'lower values of eval loss count as better, .* `metric loss = ... with mode="max"`' "$work/err" || failed "nothing says which values are better: $(cat "$work/err")"
+sed 's/mean() }/mean() with mode="max" }/' "$d/unknown.amp" >"$d/given.amp"
+passes "a mode" "$amp" train --device cpu --quiet --early-stop 1 --steps 4 "$d/given.amp"
+! grep -q "count as better" "$work/err" || failed "the mode is not read"
 grep -v "^eval" "$job" >"$d/none.amp"
 refuses "no metric" 2 "early stop: none.amp has no eval block with a metric" \
   "$amp" train --device cpu --quiet "$d/none.amp"

@@ -10,7 +10,7 @@ cat >"$d/job.amp" <<'AMP'
 data numbers(n: int) { return synthetic(n, [8], seed=1), synthetic(n, [], dtype=i64, low=0, high=3, seed=2) }
 model net = Linear(8, 3)
 optimizer opt = SGD(net, lr=plateau_schedule(2.0, "loss", factor=0.5, patience=1, cooldown=1, min_lr=0.05, threshold=0.01)) {
-  group("bias", lr=plateau_schedule(0.5, metric="eval.acc", mode="max", patience=2, threshold_mode="abs"))
+  group("bias", lr=plateau_schedule(0.5, metric="eval.acc", patience=2, threshold_mode="abs"))
 }
 train x, y in numbers(64) with batch=16, epochs=30, early_stop=8 { minimize cross_entropy(net(x), y) with opt }
 eval x, y in numbers(64) with batch=64, every=3 { metric acc = accuracy(net(x), y) }

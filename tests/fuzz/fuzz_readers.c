@@ -1,7 +1,9 @@
-/* Fuzz target for the readers of files. The bytes are a file of each data format, plain or gzipped,
- * a picture in a folder, a checkpoint or a file of torch.save. For any bytes, the reader must
- * return a status. The first byte selects the reader: 0 files of tensors, from 1 on the rows of
- * AMPC_FORMATS, then pickles without their archive. */
+/* Fuzz target for the readers of files. For any bytes, a reader must return a status.
+ *
+ *   --readers       lists the readers by name: `weights` (checkpoints and files of torch.save),
+ *                   `pickle` (without its archive), and the formats of AMPC_FORMATS that read files
+ *   --reader=NAME   the bytes of every input are a file for this reader
+ *   --seeds         the exit status is 1 unless the reader accepts at least one input */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +40,9 @@ static void read_source(const ampc_source *desc, bool probed)
   source_close(&s);
 }
 
-/* Reads a file as a job that takes its shapes from the file, and as a job with other shapes. */
-static void read_format(const ampc_format *f, const char *path)
+/* Reads a file as a job that takes its shapes from the file, and as a job with other shapes.
+ * Returns whether the compiler accepts the file, as all readers below return whether they do. */
+static bool read_format(const ampc_format *f, const char *path)
 {
   ampc_header h;
   bool probed = f->probe(f, path, arguments, &h) == AMPC_OK;
@@ -51,13 +54,14 @@ static void read_format(const ampc_format *f, const char *path)
                       .dim = {2, 3},
                       .part_end = 1};
   read_source(&desc, probed);
-  if (!probed) return;
+  if (!probed) return false;
   desc.dtype = h.dtype;
   desc.rank = h.rank;
   memcpy(desc.dim, h.dim, sizeof desc.dim);
   desc.samples = h.samples;
   desc.limit = h.dtype == AMPC_F32 ? 0 : 10;
   read_source(&desc, true);
+  return true;
 }
 
 /* Reads a file whose classes the compiler has listed: every field is then one of them. */
@@ -83,10 +87,10 @@ static void read_names(const char *path)
 }
 
 /* Reads the middle of a picture. A large picture is only opened, to save time. */
-static void read_picture(const uint8_t *bytes, size_t size)
+static bool read_picture(const uint8_t *bytes, size_t size)
 {
   Picture *p;
-  if (picture_open("picture", bytes, (int64_t)size, true, &p)) return;
+  if (picture_open("picture", bytes, (int64_t)size, true, &p)) return false;
   int64_t w = picture_width(p), h = picture_height(p);
   int shrink = picture_shrinks(p, 2) && w % 2 ? 2 : 1;
   w = (w + shrink - 1) / shrink;
@@ -96,16 +100,17 @@ static void read_picture(const uint8_t *bytes, size_t size)
   if (to) picture_read(p, shrink, middle, to);
   free(to);
   picture_close(p);
+  return true;
 }
 
 /* Reads a file of any program. All tensors of an accepted file must be in it. */
-static void read_weights(const char *path)
+static bool read_weights(const char *path)
 {
   TensorFile f;
   const char *name;
   json_t *entry;
   char piece[1024];
-  if (tensor_file_read_any(path, &f)) return;
+  if (tensor_file_read_any(path, &f)) return false;
   json_object_foreach(f.header, name, entry)
   {
     if (strcmp(name, "__metadata__") == 0) continue;
@@ -117,13 +122,15 @@ static void read_weights(const char *path)
     }
   }
   tensor_file_free(&f);
+  return true;
 }
 
-static void read_pickle(const uint8_t *bytes, size_t size)
+static bool read_pickle(const uint8_t *bytes, size_t size)
 {
   Pickle p;
-  pickle_read("pickle", bytes, (int64_t)size, &p);
+  ampc_status status = pickle_read("pickle", bytes, (int64_t)size, &p);
   pickle_free(&p);
+  return !status;
 }
 
 static void read_tensors(const char *path)
@@ -138,6 +145,46 @@ static void read_tensors(const char *path)
   tensor_file_free(&f);
 }
 
+/* ---- the readers ---- */
+
+enum { WEIGHTS = AMPC_SOURCE_ARGUMENT, PICKLE, READERS }; /* below: rows of AMPC_FORMATS */
+static unsigned reader = READERS;
+static bool seeds, accepted;
+
+/* Returns NULL for formats that read no file. */
+static const char *reader_name(unsigned i)
+{
+  if (i == WEIGHTS) return "weights";
+  if (i == PICKLE) return "pickle";
+  return ampc_format_of(i)->probe ? ampc_format_of(i)->name : NULL;
+}
+
+static void check_seeds(void)
+{
+  if (!seeds || accepted) return;
+  fprintf(stderr, "%s accepts none of its seeds\n", reader_name(reader));
+  _exit(1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+  for (int k = 1; k < *argc; k++) {
+    const char *option = (*argv)[k];
+    for (unsigned i = 0; i < READERS; i++) {
+      const char *name = reader_name(i);
+      if (name && strcmp(option, "--readers") == 0) puts(name);
+      if (name && strncmp(option, "--reader=", 9) == 0 && strcmp(option + 9, name) == 0) reader = i;
+    }
+    if (strcmp(option, "--readers") == 0) exit(0);
+    seeds |= strcmp(option, "--seeds") == 0;
+  }
+  if (reader == READERS) {
+    fputs("--reader=NAME: a name that --readers lists\n", stderr);
+    exit(1);
+  }
+  return atexit(check_seeds);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
   static int file = -1;
@@ -146,19 +193,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     file = memfd_create("input", 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   }
-  if (size < 1 || ftruncate(file, 0) || pwrite(file, bytes + 1, size - 1, 0) != (ssize_t)size - 1)
-    return 0;
-  unsigned reader = bytes[0] % (AMPC_SOURCE_ARGUMENT + 2);
-  if (reader == 0) {
+  if (ftruncate(file, 0) || pwrite(file, bytes, size, 0) != (ssize_t)size) return 0;
+  if (reader == WEIGHTS) {
     read_tensors(path);
-    read_weights(path);
-  } else if (reader > AMPC_SOURCE_ARGUMENT) {
-    read_pickle(bytes + 1, size - 1);
-  } else if (reader - 1 == AMPC_SOURCE_IMAGES) {
-    read_picture(bytes + 1, size - 1);
-  } else if (ampc_format_of(reader - 1)->probe) {
-    read_format(ampc_format_of(reader - 1), path);
-    if (reader - 1 == AMPC_SOURCE_CSV) read_names(path);
+    accepted |= read_weights(path);
+  } else if (reader == PICKLE) {
+    accepted |= read_pickle(bytes, size);
+  } else if (reader == AMPC_SOURCE_IMAGES) {
+    accepted |= read_picture(bytes, size);
+  } else {
+    accepted |= read_format(ampc_format_of(reader), path);
+    if (reader == AMPC_SOURCE_CSV) read_names(path);
   }
   return 0;
 }

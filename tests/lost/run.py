@@ -52,6 +52,7 @@ def make_data():
     npy("nan.npy", planted(32, 4, 9, NAN))
     npy("inf.npy", planted(32, 4, 21, -INF))
     npy("huge.npy", planted(32, 4, 13, 1e30))
+    npy("column.npy", [row[:3] + [3e5 + 1e5 * row[3]] + row[4:] for row in planted(32, 8)])
     npy("raw.npy", [[(9973 * (4 * i + k)) % 65536 for k in range(4)] for i in range(32)])
     npy("zero.npy", [row if i % 8 else [0.0] * 4 for i, row in enumerate(planted(32, 4))])
     npy("constant.npy", [row[:3] + [1.0] for row in planted(32, 4)])

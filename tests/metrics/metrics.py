@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -159,6 +160,20 @@ def told(work, first):
     check("the prompt prints the same", got.strip() in prompt, prompt)
     run(amp, "train", "--device", "cpu", "-q", "--save", work / "c", "--keep-best", "1", job)
     check("the judge is the first metric", list(work.glob("c.best-matthews=0.0727*")), list(work.glob("c*")))
+
+
+def modes(work):
+    """Which values are better: the function of a metric decides, also through arithmetic, not its name."""
+    x, y = classes_data()
+    want = {"acc": ("cross_entropy(x, y)", "MIN"), "loss": ("accuracy(x, y)", "MAX"), "wrong": ("1.0 - accuracy(x, y)", "MIN"),
+            "both": ("(cross_entropy(x, y) + 0.5 * mse_loss(x, x)) / 2", "MIN"), "bpb": ("exp(cross_entropy(x, y)) * 100", "MIN"),
+            "less": ("-cross_entropy(x, y)", "MAX"), "mixed": ("cross_entropy(x, y) + accuracy(x, y)", None),
+            "ratio": ("cross_entropy(x, y) / x.mean()", None), "error": ("x.mean()", None), "fid": ('x.mean() with mode="max"', "MAX"),
+            "over": ('accuracy(x, y) with mode="min"', "MIN"), "ppl": ('perplexity(x, y)', None), "f1": ('f1(x, y, "macro")', None)}
+    job = make(work / "modes", x, [53, 5], y, 20, [f"{name} = {of}" for name, (of, mode) in want.items()])
+    text = run(ampc, job, "-o", "/dev/stdout").stdout
+    got = {name: re.search(r"\{.name = \"" + name + r"\".*?(?:\.mode = AMPC_MODE_(\w+))?\}", text)[1] for name in want}
+    check("the modes of metrics", got == {name: mode for name, (_, mode) in want.items()}, got)
 
 
 def wrong(work):

@@ -76,6 +76,9 @@ def check_block(b, inspected, threads, predicts):
         if threads:
             check(near(c["idle_us"], c["us"] - sum(c["busy_us"]) / threads), f"{name}: idle")
         check((c["predicted_us"] is not None) == predicts, f"{name}: predicted {c['predicted_us']}")
+        if threads: # rates that a command beats are measured again
+            limit = max(c["memory_us"], c["arithmetic_us"])
+            check(limit <= c["least_us"] * c["runs"] * 1.000001, f"{name}: the limit is {limit}, the fastest run {c['least_us']}")
         if predicts:
             check(c["predicted_us"] > 0 and c["memory_us"] > 0 and c["arithmetic_us"] >= 0, f"{name}: predictions")
 

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import random
-import re
 import subprocess
 import sys
 import tempfile
@@ -111,7 +110,7 @@ def check_two(b, amp, work, pictures):
     check_looks(b, "runs", page, pictures)
     first, second = table(os.path.join(work, "first")), table(os.path.join(work, "sub/second"))
     rows = {r[0]: r[1:] for r in b.value("[...document.querySelectorAll('table.runs')].slice(0, 2).flatMap(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))")}
-    for name, pick in (("train.loss", min), ("eval.loss", min), ("eval.acc", max), ("eval.acc3", max)):
+    for name, pick in (("train.loss", min), ("eval.loss", min), ("eval.acc", max), ("eval.acc3", min)):
         for i, log in enumerate((first, second)):
             label, series = name.replace(".", " "), log.get(name)
             best = series and pick(series, key=lambda p: (p[1], -p[0] if pick is max else p[0]))
@@ -122,9 +121,9 @@ def check_two(b, amp, work, pictures):
     check(settings == {"precision": ["f16", "bf16"], "seed": ["0", "7"], "opt.lr": ["0.1", "0.05"],
                         "--max-time": ["-", "90"], "--limit-batches": ["-", "8"]}, f"settings: {settings}")
     titles = b.value("[...document.querySelectorAll('#run figure h3')].map(e => e.textContent)")
-    check(titles[:4] == ["loss (train)", "loss (eval)", "acc (eval)", "acc3 (eval)"], f"charts: {titles}")
+    check(titles[:4] == ["loss (train)", "loss (eval)", "acc3 (eval)", "acc (eval)"], f"charts: {titles}")
     check(b.value("document.querySelector('#run figure').querySelectorAll('.curve:not(.thin)').length") == 2, "curves of two runs")
-    check(b.value("document.querySelectorAll('#run figure')[3].querySelector('.legend b').textContent") == "second ", "a column of one run")
+    check(b.value("document.querySelectorAll('#run figure')[2].querySelector('.legend b').textContent") == "second ", "a column of one run")
     path = "document.querySelector('#run .curve').getAttribute('d')"
     by_step = b.value(path)
     b.value("document.querySelectorAll('#run .tool')[1].id = 'time'")
@@ -137,19 +136,20 @@ def check_two(b, amp, work, pictures):
 
 
 def check_best(b, amp, work):
-    """The direction follows from the metric's name, not the block's, by the words of --keep-best."""
-    words = [re.findall(r"[a-z]+", re.search(pattern, open(file, encoding="utf-8").read())[1]) for pattern, file in
-             ((r"lowerIsBetter = name => /(.*)/", "runner/report/run.js"), (r"words\[\] = {(.*)}", "runtime/train/keep.c"))]
-    check(words[0] == words[1], f"lower is better: {words}")
+    """run.json says which values of a metric are better; its name says nothing. Without that, no value is the best."""
     for name in ("better", "worse"):
         os.mkdir(os.path.join(work, name))
         with open(os.path.join(work, name, "metrics.csv"), "w", encoding="utf-8") as f:
-            f.write(f"step,block,errors.acc\n1,errors,0.5\n2,errors,{0.9 if name == 'better' else 0.7}\n")
+            f.write(f"step,block,errors.acc,errors.loss\n1,errors,0.5,4\n2,errors,{0.9 if name == 'better' else 0.7},3\n")
+        with open(os.path.join(work, name, "run.json"), "w", encoding="utf-8") as f:
+            f.write('{"run": "a.amp", "modes": {"errors.acc": "max"}}')
     run(amp, "report", "--log", "better", "--log", "worse", cwd=work)
     if b:
         b.open(os.path.join(work, "runs.html"))
         row = b.value("[...document.querySelector('table.runs').tBodies[0].rows[0].cells].map(c => c.innerHTML.replace(/<.?span[^>]*>/g, ''))")
         check(row == ["<b>errors acc</b>, best", "<b>0.9</b> at step 2", "0.7 at step 2"], f"best of runs: {row}")
+        rows = b.value("[...document.querySelector('table.runs').tBodies[0].rows].map(r => r.cells[0].textContent)")
+        check(rows == ["errors acc, best", "errors acc, last", "errors loss, last"], f"best of known modes only: {rows}")
 
 
 def check_long(b, amp, work):

@@ -6,8 +6,9 @@
     ... --draw NAME...     the same from new inputs
     ... --check [NAME...]  compares PyTorch's results here with the stored ones; writes nothing
     ... --trajectory, --plateau, --mixed, --every, --state   the file of that name, whole
-    ... --halves           halves.safetensors, from the inputs in ops.safetensors, and rounding.def
-    ... --rounding         only rounding.def, for the cases in halves.safetensors
+    ... --halves [NAME...]    halves.safetensors, from the inputs in ops.safetensors, and rounding.def: these cases, or those
+                              that the file lacks
+    ... --rounding [NAME...]  only rounding.def, for these cases of halves.safetensors, or for all
 
 Debian's python3-torch is enough for most cases: kinks_bounds has the gradients of PyTorch 2.15, which 1.13
 does not compute, rms_norm needs 2.4, weight_norm 2.1; the cases of augmentation need torchvision. Tests read the committed files and need no PyTorch.
@@ -28,6 +29,7 @@ every.safetensors       20 steps of a generator and its critic; some steps updat
 state.safetensors       no tensors; metadata: names, shapes and default initialization of PyTorch's layers
 """
 import argparse
+import collections
 import json
 import math
 import os
@@ -48,9 +50,12 @@ from cases import FUNCTION, read_cases
 HERE = os.path.dirname(os.path.abspath(__file__))
 class Halves:
     """Numbers of a type that numpy does not have, as bits."""
-    def __init__(self, tensor):
-        self.name = "BF16" if tensor.dtype == torch.bfloat16 else "F16"
-        self.bits = tensor.detach().contiguous().view(torch.int16).numpy()
+    def __init__(self, name, bits):
+        self.name, self.bits = name, bits
+
+    @classmethod
+    def of(cls, tensor):
+        return cls("BF16" if tensor.dtype == torch.bfloat16 else "F16", tensor.detach().contiguous().view(torch.int16).numpy())
 
 
 TYPES = {np.dtype("float64"): "F64", np.dtype("float32"): "F32", np.dtype("int64"): "I64"}
@@ -384,10 +389,30 @@ def own_errors(truth, name, row, stored, half):
     return [round(w, 2) for w in worst]
 
 
-def make_halves(cases):
+def read_halves():
+    """The tensors of halves.safetensors and PyTorch's errors, each by case."""
+    metadata, header, data = read_bytes("halves.safetensors")
+    tensors, errors = collections.defaultdict(dict), collections.defaultdict(dict)
+    for key, entry in header.items():
+        bits = np.frombuffer(data[slice(*entry["data_offsets"])], np.int16).reshape(entry["shape"])
+        tensors[key.split("/")[1]][key] = Halves(entry["dtype"], bits)
+    for key, error in json.loads(metadata.get("errors", "{}")).items():
+        errors[key.split("/")[1]][key] = error
+    return tensors, errors, metadata.get("cases", "").split()
+
+
+def make_halves(cases, names):
+    """Computes the cases `names`, or those that the file lacks. The rows of all others stay, since another machine sums in
+    another order; cases that cases.def lacks are removed."""
     stored, _ = read("ops.safetensors")
+    old_tensors, old_errors, have = read_halves()
+    names = names or [name for name in cases if name not in have]
     tensors, errors = {}, {}
     for name, row in cases.items():
+        if name not in names:
+            tensors.update(old_tensors[name])
+            errors.update(old_errors[name])
+            continue
         for word, half in (("f16", torch.float16), ("bf16", torch.bfloat16)):
             truth = run_in(name, row, stored, torch.float64, half)
             if not truth["out"].is_floating_point():
@@ -395,18 +420,24 @@ def make_halves(cases):
             if any(not torch.isfinite(value.to(half)).all() for value in truth.values()):
                 truth = {"out": truth["out"]}  # the scaler skips a step whose gradients overflow
             errors[f"{word}/{name}"] = own_errors(truth, name, row, stored, half)
-            tensors.update({f"{word}/{name}/{key}": Halves(value.to(half)) for key, value in truth.items()})
+            tensors.update({f"{word}/{name}/{key}": Halves.of(value.to(half)) for key, value in truth.items()})
     write("halves.safetensors", tensors, {"errors": json.dumps(errors), "cases": " ".join(cases)})
-    print(f"{len(cases)} cases in 16 bits, {sum(e is None for e in errors.values())} that PyTorch cannot compute on a CPU")
-    make_rounding(cases, errors)
+    print(f"{len(names)} cases made in 16 bits; {len(cases)} in the file, {sum(e is None for e in errors.values())} that PyTorch "
+          "cannot compute on a CPU")
+    make_rounding(cases, names, errors)
 
 
-def make_rounding(cases, errors):
-    """Measures deep cases. For the others the smallest bound of the test is enough."""
+def make_rounding(cases, names, errors):
+    """Measures deep cases among `names`. For the others the smallest bound of the test is enough."""
     stored, _ = read("ops.safetensors")
+    with open(os.path.join(HERE, "rounding.def"), encoding="utf-8") as f:
+        old = [line for line in f if line.startswith("ROUNDING(")]
     lines = []
     for key, own in errors.items():
         word, name = key.split("/")
+        if name not in names:
+            lines += [line for line in old if line.startswith(f'ROUNDING("{key}/')]
+            continue
         half = torch.float16 if word == "f16" else torch.bfloat16
         if name not in cases or own is None or max(own) <= DEEP or "jvp(" in "".join(cases[name][:2]):
             continue  # torch.func bypasses a dispatch mode
@@ -1046,9 +1077,9 @@ def main():
     if arguments.check:
         sys.exit(check_ops(cases, arguments.names or list(cases)) != 0)
     if arguments.halves:
-        make_halves(cases)
+        make_halves(cases, arguments.names)
     if arguments.rounding:
-        make_rounding(cases, json.loads(read_bytes("halves.safetensors")[0]["errors"]))
+        make_rounding(cases, arguments.names or list(cases), json.loads(read_bytes("halves.safetensors")[0]["errors"]))
     if arguments.trajectory:
         make_trajectory()
     if arguments.plateau:
@@ -1061,7 +1092,7 @@ def main():
         make_state()
     whole = (arguments.halves or arguments.trajectory or arguments.plateau or arguments.mixed or arguments.every
              or arguments.state or arguments.rounding)
-    if arguments.names or not whole:
+    if not whole:
         have = {owner(key) for key in read("ops.safetensors")[0]}
         make_ops(cases, arguments.names or [name for name in cases if name not in have], arguments.draw)
 

@@ -117,6 +117,7 @@ static void check_data(void)
   REFUSED(d->seek(NULL, at));
   CHECK(d->seek(b, (ampc_data_position){.epoch = -1}) != AMPC_OK);
   CHECK(d->per_epoch(NULL) == 0 && !d->find_lost(NULL, 1, text, 8) && !d->find_lost(b, 1, NULL, 8));
+  CHECK(!d->find_column(NULL, 1, text, 8) && !d->find_column(b, 1, NULL, 8));
   CHECK(!d->find_sorted(NULL, text, 8) && !d->find_sorted(b, NULL, 8));
   CHECK(!d->sample_name(NULL, 0, text, 8) && !d->sample_name(b, 0, NULL, 8));
   CHECK(!d->sample_name(b, -1, text, 8));

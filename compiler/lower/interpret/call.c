@@ -1,6 +1,7 @@
 /* Executes calls: evaluates arguments, binds parameters, and runs the function's body. */
 #include "interpret.h"
 #include "compiler/lower/model/model.h"
+#include "compiler/lower/optimizer/optimizer.h"
 #include "compiler/lower/own/own.h"
 
 /* Passes each element of `*xs` in `f(*xs)` by position. */
@@ -142,7 +143,10 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   Datum r = d_of(D_error);
   policy_enter(l, f, args);
   accumulate_enter(l, f);
+  ampc_mode mode = l->mode;
+  l->mode = AMPC_MODE_NONE;
   if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
+  mode_leave(l, r, mode);
   instance_leave(l, entry);
   call_end(l);
   return r;

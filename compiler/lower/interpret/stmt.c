@@ -280,15 +280,16 @@ static void exec_metric(Lower *l, Frame *f, const Stmt *st)
     fail(l, E210, st->span, "`metric` stands in train and eval blocks only");
     return;
   }
-  const char *name = st->as.named.name.text;
+  Metric m = {.name = st->as.named.name.text};
   Span span = st->as.named.value->span;
   Datum d = eval(l, f->scope, st->as.named.value);
+  if (!metric_options(l, f->scope, &st->as.named.with, &m)) return;
   if (d.kind == D_statistics) {
-    lower_statistics(l, name, d.as.statistics, span);
+    lower_statistics(l, m, d.as.statistics, span);
     return;
   }
   Value v = as_tensor(l, d, span);
-  if (v.id) lower_metric(l, name, v, false, span);
+  if (v.id) lower_metric(l, m, v, span);
 }
 
 /* Checks a statement in a `scan`: it must not run once per step or end the function. */

@@ -207,7 +207,8 @@ void lower_minimize(Lower *l, Frame *f, const Stmt *st)
   const char *name = loss_name(l, opts[0]);
   l->run->n_losses++;
   /* before the update, since a loss that is not finite skips the update */
-  if (ir_elements(ir_node(l->g, loss)) == 1) lower_metric(l, name, loss, true, e->span);
+  if (ir_elements(ir_node(l->g, loss)) == 1)
+    lower_metric(l, (Metric){.name = name, .is_loss = true}, loss, e->span);
   if (watch_stops_updates(l)) return;
   for (uint32_t i = 0; i < names->n; i++) append_minimize(l, opts[i], loss, st);
   l->run->n_minimized++;

@@ -414,11 +414,12 @@ int64_t common_metric(Lower *l, Metric m, Span span)
 
 /* Lowers a metric. It is printed as one number, so its value becomes a scalar of a float type.
  * OP_metric sums it over the samples. */
-void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
+void lower_metric(Lower *l, Metric m, Value value, Span span)
 {
-  int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
+  if (!m.mode && !m.is_loss) m.mode = mode_of(l, value);
+  int64_t index = add_metric(l, m, span);
   if (index < 0) return;
-  watch_value(l, name, d_tensor(value));
+  watch_value(l, m.name, d_tensor(value));
   const Node *n = ir_node(l->g, value);
   Datum d = d_tensor(value);
   if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
@@ -428,12 +429,13 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
 
-void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span)
+void lower_statistics(Lower *l, Metric m, const Statistics *s, Span span)
 {
-  uint32_t n = (uint32_t)ir_elements(ir_node(l->g, s->values));
-  int64_t index = add_metric(l, (Metric){.name = name, .kind = s->kind, .statistics = n}, span);
+  m.kind = s->kind;
+  m.statistics = (uint32_t)ir_elements(ir_node(l->g, s->values));
+  int64_t index = add_metric(l, m, span);
   if (index < 0) return;
-  watch_value(l, name, d_tensor(s->values));
+  watch_value(l, m.name, d_tensor(s->values));
   append(l, span, OP_statistics, &s->values, 1,
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
@@ -442,7 +444,7 @@ void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span
 static Datum run_statistics(Lower *l, Args *args)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {
-#define ROW(KIND, name) #name,
+#define ROW(KIND, name, mode) #name,
       AMPC_METRICS(ROW)
 #undef ROW
   };

@@ -19,9 +19,19 @@ bool optimizer_setting(Lower *l, const Opt *o, uint32_t group, uint32_t i, Value
 bool has_metric(const Lower *l, const char *name);
 /* Finds or adds a metric that several statements of the block share. Returns its index. */
 int64_t common_metric(Lower *l, Metric m, Span span);
-void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span);
-void lower_statistics(Lower *l, const char *name, const Statistics *s, Span span);
+/* `m` has the metric's name, its mode if the job gives one, and is_loss. */
+void lower_metric(Lower *l, Metric m, Value value, Span span);
+void lower_statistics(Lower *l, Metric m, const Statistics *s, Span span);
 extern const Native optimizer_natives[], schedule_natives[];
+
+/* ---- mode.c ---- */
+/* Records the mode of a function of the library, which its body has given by `_mode`, for the value
+ * that it returns. `outer`: the mode of the function that calls it. */
+void mode_leave(Lower *l, Datum result, ampc_mode outer);
+ampc_mode mode_of(const Lower *l, Value v);
+/* Reads `mode` of a `metric`. Returns false after a message. */
+bool metric_options(Lower *l, Scope *s, const ArgList *with, Metric *m);
+extern const Native mode_natives[];
 
 /* ---- param_group.c ---- */
 bool optimizer_groups(Lower *l, Opt *o, Datum model);

@@ -13,14 +13,15 @@ static const char *of_plateau(Lower *l, const char *name)
 }
 
 /* In C, since `metric` is a reserved word and so cannot name an argument of a def of the library.
- * Arguments and defaults are as in torch.optim.lr_scheduler.ReduceLROnPlateau. */
+ * Arguments and defaults are as in torch.optim.lr_scheduler.ReduceLROnPlateau, except that `mode`
+ * is that of the metric by default. */
 enum { LR, METRIC, FACTOR, PATIENCE, MODE, THRESHOLD, RELATIVE, COOLDOWN, LEAST, EPS, ARGUMENTS };
 static const char *const names[ARGUMENTS] = {"lr",     "metric",    "factor",         "patience",
                                              "mode",   "threshold", "threshold_mode", "cooldown",
                                              "min_lr", "eps"};
 static const Signature signature = {
     "plateau_schedule",
-    "plateau_schedule(lr, metric, factor=0.1, patience=10, mode=\"min\", threshold=1e-4, "
+    "plateau_schedule(lr, metric, factor=0.1, patience=10, mode=none, threshold=1e-4, "
     "threshold_mode=\"rel\", cooldown=0, min_lr=0.0, eps=1e-8)",
     names, ARGUMENTS, METRIC + 1};
 
@@ -52,7 +53,7 @@ static Datum run_plateau(Lower *l, Args *args)
   static const char *const modes[] = {"min", "max"}, *const relative[] = {"rel", "abs"};
   Datum v[ARGUMENTS] = {
       [LR] = d_of(D_absent),     [METRIC] = d_of(D_absent), [FACTOR] = d_float(0.1),
-      [PATIENCE] = d_int(10),    [MODE] = d_str("min"),     [THRESHOLD] = d_float(1e-4),
+      [PATIENCE] = d_int(10),    [MODE] = d_of(D_none),     [THRESHOLD] = d_float(1e-4),
       [RELATIVE] = d_str("rel"), [COOLDOWN] = d_int(0),     [LEAST] = d_float(0),
       [EPS] = d_float(1e-8)};
   const ArgValue *given[ARGUMENTS] = {NULL};
@@ -67,12 +68,13 @@ static Datum run_plateau(Lower *l, Args *args)
               want_str(l, v[METRIC], span, of_plateau(l, "metric"), &p->metric) &&
               want_real(l, v, FACTOR, span, AMPC_FRACTION, &rule->factor) &&
               want_evaluations(l, v, PATIENCE, span, &rule->patience) &&
-              want_word(l, v, MODE, span, modes, &rule->highest) &&
+              (v[MODE].kind == D_none || want_word(l, v, MODE, span, modes, &rule->highest)) &&
               want_real(l, v, THRESHOLD, span, AMPC_NOT_NEGATIVE, &rule->threshold) &&
               want_word(l, v, RELATIVE, span, relative, &rule->absolute) &&
               want_evaluations(l, v, COOLDOWN, span, &rule->cooldown) &&
               want_real(l, v, LEAST, span, AMPC_FINITE, &rule->least) &&
               want_real(l, v, EPS, span, AMPC_NOT_NEGATIVE, &rule->eps);
+  p->of_metric = v[MODE].kind == D_none;
   s->plateau = p;
   return good ? (Datum){.kind = D_schedule, .as.schedule = s} : d_of(D_error);
 }
@@ -175,6 +177,8 @@ static bool find_metric(Lower *l, Plateau *p)
     const Metric *m = &l->g->metrics.at[i];
     if (!is_judge(l->g, m) || !is_named(l, m, p->metric)) continue;
     p->rule.metric = i;
+    ampc_metric_desc desc = {.is_loss = m->is_loss, .kind = m->kind, .mode = m->mode};
+    if (p->of_metric) p->rule.highest = ampc_mode_of(&desc) == AMPC_MODE_MAX;
     return true;
   }
   report_metric(l, p);

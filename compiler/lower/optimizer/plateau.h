@@ -5,6 +5,7 @@
 typedef struct Plateau {
   const char *metric; /* the metric's name in the program */
   double start;
+  bool of_metric;    /* the metric's mode decides `highest` */
   ampc_plateau rule; /* rule.setting and rule.metric are set when they are known */
   Span span;
 } Plateau;
