@@ -165,6 +165,25 @@ static ampc_status read_arguments(const char *args, Wanted *w)
 
 /* ---- fields ---- */
 
+/* Removes spaces around the field. */
+static void trim(Fields *in)
+{
+  char *from = in->text, *end = from + in->size;
+  while (*from == ' ') from++;
+  while (end > from && end[-1] == ' ') end--;
+  memmove(in->text, from, (size_t)(end - from));
+  in->size = (int)(end - from);
+  in->text[in->size] = 0;
+}
+
+/* Whether the field is the name `at` of n bytes; spaces around it do not count. */
+static bool is_name(const Fields *in, const char *at, int n)
+{
+  for (; n > 0 && *at == ' '; at++) n--;
+  while (n > 0 && at[n - 1] == ' ') n--;
+  return n == in->size && memcmp(at, in->text, (size_t)n) == 0;
+}
+
 /* Assigns a field of the header line to the columns that are requested by its name. */
 static ampc_status name_column(Csv *c, int64_t field)
 {
@@ -174,7 +193,7 @@ static ampc_status name_column(Csv *c, int64_t field)
   snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", c->in.text);
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++) {
-    if (n != c->in.size || memcmp(at, c->in.text, (size_t)n) != 0) continue;
+    if (!is_name(&c->in, at, n)) continue;
     if (c->place[i] >= 0)
       return ampc_fail(AMPC_BAD_FILE, "%s has two columns `%s`: select one by its number",
                        c->in.stream.path, c->in.text);
@@ -237,18 +256,6 @@ static ampc_status no_number(const Csv *c, int64_t column)
                           : "");
 }
 
-/* Removes spaces around the field. False: it has a NUL. */
-static bool trim(Fields *in)
-{
-  char *from = in->text, *end = from + in->size;
-  while (*from == ' ') from++;
-  while (end > from && end[-1] == ' ') end--;
-  memmove(in->text, from, (size_t)(end - from));
-  in->size = (int)(end - from);
-  in->text[in->size] = 0;
-  return strlen(in->text) == (size_t)in->size;
-}
-
 /* Reads the number of a class. If the classes are collected, adds the class. */
 static ampc_status read_class(Csv *c, int64_t column, Number *out)
 {
@@ -270,7 +277,9 @@ static ampc_status read_class(Csv *c, int64_t column, Number *out)
 static ampc_status read_value(Csv *c, int64_t column, Number *out)
 {
   const Wanted *w = &c->wanted;
-  if (!trim(&c->in)) return bad_field(c, column, "` contains the byte 0", "");
+  trim(&c->in);
+  if (strlen(c->in.text) != (size_t)c->in.size)
+    return bad_field(c, column, "` contains the byte 0", "");
   bool number = !w->labels && read_number(c->in.text, w->is.dtype, out) && !isnan(out->real);
   if (number) return AMPC_OK;
   bool named = w->labels && classes_find(&c->classes, c->in.text);
@@ -321,6 +330,7 @@ static ampc_status take_field(void *context, int64_t field)
   ampc_status status = AMPC_OK;
   if (c->at_header) {
     Number n;
+    trim(&c->in);
     bool number = read_number(c->in.text, AMPC_F32, &n);
     c->names_are_numbers = (!field || c->names_are_numbers) && number;
     c->has_numbers |= number;
