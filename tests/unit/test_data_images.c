@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <zlib.h>
 #include "ampc_rt.h"
+#include "runtime/data/formats/folder.h"
 #include "runtime/data/source.h"
 #include "temp.h"
 
@@ -287,6 +288,45 @@ static void check_folders(void)
               "%s: %s", bad[i].args, ampc_last_error());
 }
 
+/* Folders within the folder of a class, in the order of torchvision's ImageFolder; other files are
+ * counted; hidden ones are not. */
+static void check_inner_folders(void)
+{
+  static const char *const folders[] = {"deep",   "deep/a",        "deep/a/more", "deep/a/more/x",
+                                        "deep/b", "deep/a/more-b", "deep/a/zoo",  "deep/a/.git"};
+  static const char *const files[] = {
+      "a/z.png",        "a/more/b.PNG", "a/more/a.jpg", "a/more/x/q.jpeg", "a/zoo/y.png",
+      "a/more-b/c.png", "a/B.png",      "b/1.png",      "a/notes.txt",     "a/more/x/t.TXT",
+      "readme",         "b/1.gif",      "a/.git/h.png", "b/.DS_Store"};
+  static const char *const want[] = {"B.png",        "z.png",         "more/a.jpg", "more/b.PNG",
+                                     "more-b/c.png", "more/x/q.jpeg", "zoo/y.png"};
+  char path[512], root[512], others[100];
+  Folder f;
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    in_folder(path, folders[i]);
+    MUST(mkdir(path, 0700) == 0);
+  }
+  in_folder(root, "deep");
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(path, sizeof path, "%.400s/%s", root, files[i]);
+    temp_write(path, "x", 1);
+  }
+  MUST(!folder_list(root, "", &f));
+  CHECK(f.n == 8 && f.classes == 2 && f.size[0] == 7 && f.size[1] == 1);
+  for (int64_t i = 0; i < 7; i++)
+    CHECK_MSG(strcmp(f.files[f.members[0][i]].name, want[i]) == 0, "%s",
+              f.files[f.members[0][i]].name);
+  CHECK_MSG(folder_others(&f, others, sizeof others) == 4 &&
+                strcmp(others, "1 without an ending, 1 .gif, 2 .txt") == 0,
+            "%s", others);
+  folder_free(&f);
+  snprintf(path, sizeof path, "%.400s/a/zoo/back", root);
+  MUST(symlink("../..", path) == 0);
+  refuse_folder("deep", PLAIN, "a/zoo/back/a is a link to a folder that contains it");
+  MUST(unlink(path) == 0 && symlink("..", path) == 0);
+  refuse_folder("deep", PLAIN, "a/zoo/back is a link to a folder that contains it");
+}
+
 /* Checks files of other formats with the name of a JPEG. */
 static void check_kinds(void)
 {
@@ -501,6 +541,7 @@ int main(void)
   check_damaged();
   check_machine();
   check_folders();
+  check_inner_folders();
   check_kinds();
   check_bytes("cat/colour.jpg", "x.jpg");
   check_bytes("cat/progressive.JPG", "x.jpg");
@@ -509,7 +550,7 @@ int main(void)
   check_loader();
   check_failure();
   char command[600];
-  snprintf(command, sizeof command, "cd %s && rm -r ramp bad empty one kinds", temp_folder);
+  snprintf(command, sizeof command, "cd %s && rm -r ramp bad empty one kinds deep", temp_folder);
   MUST(system(command) == 0);
   temp_close();
   return check_done();
