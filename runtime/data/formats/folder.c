@@ -54,10 +54,12 @@ static int by_name(const void *a, const void *b)
 
 bool folder_is_picture(const char *name)
 {
+  static const char *const ends[] = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"};
   const char *dot = strrchr(name, '.');
-  return name[0] != '.' && dot &&
-         (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
-          strcasecmp(dot, ".png") == 0);
+  bool is = false;
+  for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+    is |= strcasecmp(dot, ends[i]) == 0;
+  return is && name[0] != '.';
 }
 
 /* Counts a file that is not read. */

@@ -3,7 +3,7 @@
 #pragma once
 #include "ampc_plan.h"
 
-#define FOLDER_READS ".jpg, .jpeg and .png"
+#define FOLDER_READS ".jpg, .jpeg, .png, .bmp, .webp, .tif and .tiff"
 enum { FOLDER_ENDS = 8 /* different endings of other files that are told apart */ };
 
 typedef struct FolderFile {
@@ -30,7 +30,7 @@ typedef struct Folder {
 
 /* Whether a file is a picture by its name, which is not hidden. */
 bool folder_is_picture(const char *name);
-/* Lists the pictures: files whose names end in .jpg, .jpeg or .png. `args` may name the classes (a
+/* Lists the pictures: files whose names end as FOLDER_READS says. `args` may name the classes (a
  * line `class` each), in the order of labels; otherwise they are all folders, sorted. The samples
  * of each class are spread evenly over all samples. A class without pictures is an error. If `path`
  * is a picture, it is the only sample, of class ".", which stands for `root` itself. */
