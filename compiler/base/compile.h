@@ -38,7 +38,8 @@ typedef struct Options {
   const char *infer_block;   /* compile only this infer block; NULL: all blocks */
   const char **infer_inputs; /* calls that read the block's arguments, such as `npy("x.npy")` */
   uint32_t n_infer_inputs;   /* 0: the caller of the block writes the arguments */
-  const OpenText *open;      /* n_open files that are not read from disk */
+  const char *columns;  /* as ampc_program.columns: the classes that the weights know; or NULL */
+  const OpenText *open; /* n_open files that are not read from disk */
   uint32_t n_open;
   /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
    * its second dim (lower/block/dim.c). */

@@ -148,6 +148,35 @@ static void put_classes(Printer *p)
   EMIT(p, "};\n");
 }
 
+/* Prints the names of the classes of other columns than that of the labels: the tables, or only
+ * their declarations. */
+static void put_columns(Printer *p, bool tables)
+{
+  Arena *a = p->c->arena;
+  const char *at = p->c->program->columns, *labels = p->c->program->classes;
+  for (unsigned column = 0; at && *at; column++) {
+    int size = (int)strcspn(at, "\n");
+    const char *name = arena_strndup(a, at + strlen("column="), (size_t)size - strlen("column="));
+    Text lines = text_new(a), table = text_new(a);
+    uint32_t n = 0;
+    for (at += size + 1; strncmp(at, "class=", strlen("class=")) == 0; n++) {
+      at += strlen("class=");
+      size = (int)strcspn(at, "\n");
+      text_printf(&lines, "%.*s\n", size, at);
+      text_printf(&table, "  %s,\n", string_literal(a, arena_strndup(a, at, (size_t)size)));
+      at += size + 1;
+    }
+    if (labels && strcmp(labels, lines.at) == 0) continue;
+    const char *declaration = arena_printf(a, "const char *const %s_column%u_%s[%u]",
+                                           library_job(p), column, identifier(a, name), n);
+    if (tables)
+      EMIT(p, "extern %s;\n%s = {\n%s};\n", declaration, declaration, table.at);
+    else
+      EMIT(p, "\n/* The classes of column %s, by number. */\nextern %s;\n", comment_of(p, name),
+           declaration);
+  }
+}
+
 void put_library(Printer *p)
 {
   const ampc_program *g = p->c->program;
@@ -161,6 +190,7 @@ void put_library(Printer *p)
     if (is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
   put_loop_declarations(p);
   put_classes(p);
+  put_columns(p, true);
   EMIT(p, "\nconst struct ampc_program *%s_program(void)\n{\n  return &program;\n}\n", job);
   EMIT_WRAPPED(p, "    ", "%s\n", open_signature(p));
   EMIT(p, "{\n  return (int)ampc_infer_open(&program, device, weights, data_dir, NULL, NULL, "
@@ -254,6 +284,7 @@ void emit_header(Compile *c, Text *out)
        job);
   const char *classes = classes_declaration(&p);
   if (classes) EMIT(&p, "\n/* The names of the classes, by number. */\nextern %s;\n", classes);
+  put_columns(&p, false);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (is_first(g, i)) put_declaration(&p, i);
   put_loop_header(&p);

@@ -419,6 +419,7 @@ static void put_program(Printer *p, const ampc_program *g)
        quoted(p, g->source), quoted(p, g->target), quoted(p, g->precision));
   EMIT(p, ".config = %s,\n", quoted(p, g->config));
   if (g->classes) EMIT(p, ".classes = %s,\n", quoted(p, g->classes));
+  if (g->columns) EMIT_WRAPPED(p, "    ", ".columns = %s,\n", quoted(p, g->columns));
   EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,\n",
        (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
   put_scaler(p, &g->scaler);

@@ -69,6 +69,7 @@ struct Graph {
   VEC(ampc_source) sources;
   VEC(Group) groups;
   const char *classes; /* as in ampc_program; "": losses distinguish different ones */
+  const char *columns; /* as in ampc_program */
   ampc_scaler_desc scaler;
   const char *precision; /* the word of the job's precision clause: "f16" */
   bool tf32;             /* f32 products round their operands to tf32 in every region */

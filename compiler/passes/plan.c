@@ -429,6 +429,7 @@ bool pass_plan(Compile *c)
   p->model_hash = model_hash(p);
   p->config = config_text(c, p);
   p->classes = c->graph->classes && *c->graph->classes ? c->graph->classes : NULL;
+  p->columns = c->graph->columns;
   c->program = p;
   g->facts |= IR_PLANNED;
   return true;

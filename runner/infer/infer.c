@@ -11,6 +11,7 @@
 #include "runner/job/options.h"
 #include "runtime/outside.h"
 #include "runtime/plan/number.h"
+#include "runtime/state/safetensors.h"
 
 /* ---- the command line ---- */
 
@@ -230,6 +231,19 @@ static int compile_and_run(Compile *c, InferCommand *cmd)
   return (int)run_program(c, cmd);
 }
 
+/* Reads the names of classes that a checkpoint keeps. A file that cannot be read has none; opening
+ * it for its weights then says why. */
+static void read_names(Arena *arena, InferCommand *cmd)
+{
+  TensorFile f = {.fd = -1};
+  if (!cmd->weights || tensor_file_read_any(cmd->weights, &f) != AMPC_OK) return;
+  const char *classes = tensor_file_get(&f, "ampc.classes"),
+             *columns = tensor_file_get(&f, "ampc.columns");
+  if (classes) cmd->known_classes = arena_strdup(arena, classes);
+  if (columns) cmd->compile.columns = arena_strdup(arena, columns);
+  tensor_file_free(&f);
+}
+
 int infer_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
@@ -241,6 +255,7 @@ int infer_main(int argc, char **argv)
     fprintf(stderr, "amp infer: error: %s\n", ampc_last_error());
   } else if (good) {
     cmd.compile.target = target;
+    read_names(arena, &cmd);
     Compile *c = compile_create(&cmd.compile);
     status = compile_and_run(c, &cmd);
     compile_destroy(c);

@@ -22,7 +22,7 @@ typedef struct InferCommand {
   Options compile;
   ampc_train_options train; /* device, seed, data_dir */
   const char *block, *data, *weights, *classes, *names;
-  const char *known_classes; /* at the prompt: the names of ampc_program.classes, or NULL */
+  const char *known_classes; /* the names of ampc_program.classes that the weights have, or NULL */
   InferInput *inputs;
   InferOutput *outputs;
   uint32_t n_inputs, n_outputs;

@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include "compiler/base/user_text.h"
 #include "infer.h"
+#include "runtime/data/formats/folder.h"
 
 typedef struct Suffix { /* the end of a file's name, and the source that reads such files */
   const char *end, *source;
@@ -45,20 +45,12 @@ static bool is_folder(const char *file)
   return stat(file, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static bool is_picture(const char *file)
-{
-  const char *dot = strrchr(file, '.');
-  return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
-                 strcasecmp(dot, ".png") == 0);
-}
-
 /* Whether the folder itself contains pictures, instead of a folder per class. */
 static bool holds_pictures(const char *folder)
 {
   DIR *d = opendir(folder);
   bool found = false;
-  for (struct dirent *e; d && !found && (e = readdir(d));)
-    found = e->d_name[0] != '.' && is_picture(e->d_name);
+  for (struct dirent *e; d && !found && (e = readdir(d));) found = folder_is_picture(e->d_name);
   if (d) closedir(d);
   return found;
 }
@@ -83,7 +75,9 @@ static const char *picture_call(Arena *arena, const char *file, const Param *p)
 /* Returns the call that reads a file: `npy("/tmp/x.npy")`; NULL after a failure. */
 static const char *call_of(Arena *arena, const char *file, const Param *p)
 {
-  if (is_picture(file) || is_folder(file)) return picture_call(arena, file, p);
+  const char *slash = strrchr(file, '/');
+  if (folder_is_picture(slash ? slash + 1 : file) || is_folder(file))
+    return picture_call(arena, file, p);
   const char *colon = strrchr(file, ':');
   for (int i = 0; i < N_SUFFIXES; i++) {
     const Suffix *s = &suffixes[i];

@@ -7,7 +7,6 @@
 #include "infer.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/file.h"
-#include "runtime/state/safetensors.h"
 #include "runtime/plan/shown.h"
 #include "runtime/plan/types.h"
 
@@ -108,16 +107,13 @@ static ampc_status open_output(InferWriter *w, const InferOutput *o)
   return status ? status : write_header(r, w->program->real64, 0, false);
 }
 
-/* Gets the names of the file of --classes, or else those that a checkpoint keeps. */
+/* Gets the names of the file of --classes, or else those that the weights have. */
 static ampc_status get_classes(InferWriter *w, int64_t *out_size)
 {
-  TensorFile f = {.fd = -1};
   if (w->cmd->classes) return file_read(FILE_CLASSES, w->cmd->classes, &w->classes, out_size);
-  bool read = w->cmd->weights && tensor_file_read_any(w->cmd->weights, &f) == AMPC_OK;
-  const char *names = read ? tensor_file_get(&f, "ampc.classes") : w->cmd->known_classes;
+  const char *names = w->cmd->known_classes;
   w->classes = names ? strdup(names) : NULL;
   *out_size = w->classes ? (int64_t)strlen(w->classes) : 0;
-  if (read) tensor_file_free(&f);
   return names && !w->classes ? no_memory() : AMPC_OK;
 }
 

@@ -70,6 +70,7 @@ static Compile *begin(const Repl *r, const Request *q)
     options.infer_block = q->infer->infer_block;
     options.infer_inputs = q->infer->infer_inputs;
     options.n_infer_inputs = q->infer->n_infer_inputs;
+    options.columns = r->live ? r->live->c->program->columns : NULL;
   }
   Compile *c = compile_create(&options);
   if (q->input) add_hints(r, c);

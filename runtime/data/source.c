@@ -210,7 +210,7 @@ ampc_status source_open(const ampc_program *p, const ampc_source *desc, const ch
   out->count = out->samples;
   /* The order of `drawn` samples is not known yet, so all samples are checked. */
   if (desc->drawn) status = check_limit(out);
-  ampc_part(out->samples, desc->part_begin, desc->part_end, &out->first, &out->count);
+  ampc_source_part(desc, out->samples, &out->first, &out->count);
   if (desc->drawn) return status;
   ampc_shards_use(out->reader, out->first, out->count);
   return check_limit(out);

@@ -173,6 +173,8 @@ typedef struct ampc_program {
   const char *config;    /* JSON: model hash, consts, settings; kept in checkpoints */
   const char *classes;   /* names of the classes that the losses distinguish, a line each; NULL: no
                             names. Kept in checkpoints */
+  const char *columns;   /* for each column of names that sources read: a line "column=NAME", then a
+                            line "class=NAME" for each class, by number; or NULL. Kept, too */
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */

@@ -95,6 +95,11 @@ AMPC_FORMATS(AMPC_FORMAT_TABLE)
 const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: this kind has no reader */
 const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: no such format */
 
+/* Sets the samples that a source uses of all its `samples`: its `part`. Of windows that overlap,
+ * those that share rows with the next part are left out. */
+void ampc_source_part(const ampc_source *s, int64_t samples, int64_t *out_first,
+                      int64_t *out_count);
+
 /* ---- a source of one file or several ---- */
 
 /* A path that is not the name of a file is a pattern, as in the shell. The files that it matches,

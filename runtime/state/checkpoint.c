@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/data/formats/args.h"
+#include "runtime/data/formats/classes.h"
 #include "runtime/plan/number.h"
 #include "param.h"
 #include "runtime/members.h"
@@ -128,10 +130,12 @@ static bool set_scaler(TensorFile *f, const ampc_program *p, const ampc_state *s
          (s->hysteresis < 2 || set_count(f, KEY("ampc.spared"), s->spared));
 }
 
-/* Writes the names of the classes, which `amp infer` prints. */
+/* Writes the names of the classes, which `amp infer` prints, and those of columns, whose numbers it
+ * keeps. */
 static bool set_classes(TensorFile *f, const ampc_program *p)
 {
-  return !p->classes || tensor_file_set(f, "ampc.classes", p->classes);
+  return (!p->classes || tensor_file_set(f, "ampc.classes", p->classes)) &&
+         (!p->columns || tensor_file_set(f, "ampc.columns", p->columns));
 }
 
 /* Writes which samples the first train block reads: seed and range of the part that is drawn; "":
@@ -465,12 +469,31 @@ static ampc_status unwanted(const char *path, const ampc_program *p, const char 
                    p->source);
 }
 
+/* Checks that columns of names that the net reads have the same classes in the file. */
+static ampc_status check_columns(const char *path, const ampc_program *p, const TensorFile *f)
+{
+  int n;
+  const char *has = tensor_file_get(f, "ampc.columns"), *theirs, *ours;
+  for (const char *at = has && p->columns ? args_next(has, "column", NULL, &n) : NULL; at;
+       at = args_next(has, "column", at, &n)) {
+    size_t size = classes_of_column(has, at, n, &theirs),
+           own = classes_of_column(p->columns, at, n, &ours);
+    if (own && (own != size || memcmp(ours, theirs, size) != 0))
+      return ampc_fail(
+          AMPC_BAD_FILE,
+          "%s has other classes in column %.*s than %s: list the names in the order of "
+          "the checkpoint, classes=[\"..\", ..]",
+          path, n, at, p->source);
+  }
+  return AMPC_OK;
+}
+
 /* Checks that the file's names have the same order: the net would otherwise confuse the classes. */
 static ampc_status check_classes(const char *path, const ampc_program *p, const TensorFile *f)
 {
   const char *has = tensor_file_get(f, "ampc.classes"), *wants = p->classes;
   size_t at = 0;
-  if (!has || !wants || strcmp(has, wants) == 0) return AMPC_OK;
+  if (!has || !wants || strcmp(has, wants) == 0) return check_columns(path, p, f);
   while (has[at] == wants[at]) at++;
   while (at && has[at - 1] != '\n') at--;
   return ampc_fail(

@@ -2,6 +2,7 @@
 """Makes the small files of this folder with NumPy and safetensors, as other programs write them.
 
 pictures/ has small images of each kind; expected.npy has torchvision's results, in the order of samples.
+kinds/ has BMP, WebP and TIFF.
 turned/ has one image in the eight Exif orientations; jpg/expected.npy has the results of Pillow and torchvision for the JPEGs.
 x is 0 to 23 as [4, 3, 2], in several types; y is 10, 20, 30, 40.
 usage: tests/data/make_fixtures.py     (the files are committed; tests need no package)
@@ -84,6 +85,26 @@ for folder in ("cat", "dog"):
     files += [((2 * i + 1) / (2 * len(names)), folder, name) for i, name in enumerate(names)]
 made = [np.asarray(transform(Image.open(f"pictures/{c}/{n}").convert("RGB"))).transpose(2, 0, 1) for _, c, n in sorted(files)]
 np.save("pictures/expected.npy", np.stack(made))
+
+# Kinds that other libraries decode; expected.npy has torchvision's results.
+os.makedirs("kinds/all", exist_ok=True)
+picture(23, 18, 8).save("kinds/all/true.bmp")
+picture(23, 18, 9).quantize(200).save("kinds/all/palette.bmp")
+picture(23, 18, 10).convert("1").save("kinds/all/one_bit.bmp")
+solid = picture(23, 18, 11).convert("RGBA")
+solid.save("kinds/all/four.bmp")
+picture(23, 18, 12).save("kinds/all/lossless.webp", lossless=True)
+picture(48, 36, 13).save("kinds/all/lossy.webp", quality=80)
+seen = picture(23, 18, 14)
+seen.putalpha(alpha.resize((23, 18)))
+seen.save("kinds/all/alpha.webp", lossless=True, exact=True)
+seen.save("kinds/all/alpha.tif")
+picture(23, 18, 15).save("kinds/all/lzw.TIFF", compression="tiff_lzw")
+picture(23, 18, 16).convert("L").save("kinds/all/grey.tif", compression="tiff_adobe_deflate")
+picture(23, 18, 17).quantize(100).save("kinds/all/palette.tif")
+made = [np.asarray(transform(Image.open(f"kinds/all/{n}").convert("RGB"))).transpose(2, 0, 1)
+        for n in sorted(os.listdir("kinds/all"))]
+np.save("kinds/expected.npy", np.stack(made))
 
 for folder in ("jpg", "png"):
     os.makedirs(f"turned/{folder}", exist_ok=True)

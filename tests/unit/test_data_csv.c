@@ -1,5 +1,7 @@
 /* CSV files: columns by name and by number, quotes, types; messages with line numbers. */
 #include <math.h>
+#include <zlib.h>
+#include "runtime/data/formats/fields.h"
 #include "runtime/data/source.h"
 #include "temp.h"
 
@@ -87,6 +89,10 @@ static void check_reading(void)
          whole_filled);
   expect("# \"by hand\n2,2,x\n3\n4\n",
          "column=0\nnumber=1\nscalar=1\ndtype=f32\nheader=0\nsep=,\nskip=2\n", 2, skipped);
+  expect(" a , b\n1,2\n3,4\n", "column=a\ncolumn=b\n" AB, 2, two);
+  expect("a,  \"b \"\n1,2\n3,4\n", "column=a \ncolumn=  \"b \"\n" AB, 2, two);
+  expect("# by hand\n\xef\xbb\xbf\"a\",\"b\"\n1,2\n3,4\n", "column=a\ncolumn=b\nskip=1\n" AB, 2,
+         two);
   DataSource s;
   int64_t whole[2];
   static const char big[] = "a\n9007199254740993\n-7\n";
@@ -95,6 +101,59 @@ static void check_reading(void)
   MUST(source_copy(&s, 0, 2, 0, whole) == AMPC_OK);
   CHECK(whole[0] == 9007199254740993 && whole[1] == (int64_t)ints[1]);
   source_close(&s);
+}
+
+/* Lines that end in \n, \r\n or \r alone, as "CSV (Macintosh)" of spreadsheets. */
+static void check_line_ends(void)
+{
+  static const double six[] = {1, 2, 3, 4, 5, 6};
+  static const char ab[] = "column=a\ncolumn=b\n" AB;
+  expect("a,b\r1,2\r3,4\r5,6\r", ab, 3, six);
+  expect("a,b\r1,2\n3,4\r\n5,6", ab, 3, six);
+  expect("\ra,b\r\r\n1,2\r\r3,4\n\r5,6\r\r", ab, 3, six);
+  expect("\"a\",\"b\"\r\"1\",\"2\"\r3,\"4\"\r\n5,6\r", ab, 3, six);
+  expect("# \"by hand\rx\r\na,b\r1,2\r3,4\r5,6\r", "column=a\ncolumn=b\nskip=2\n" AB, 3, six);
+  expect("x,\"a\r\",b\r0,1,2\r0,3,4\r0,5,6",
+         "column=1\ncolumn=2\nnumber=1\nscalar=0\ndtype=f32\nheader=1\nsep=,\n", 3, six);
+  refuse("a,b\r1,2\r3,x\r", ab, "line 3, column b: `x` is no number");
+  refuse("a,b\r1,2\r\n3,x\r", ab, "line 3, column b: `x` is no number");
+  refuse("a,b\r1,\"2\r3\"\r", ab, "line 2, column b: `2\\r3` is no number");
+  refuse("a,b\r1,2\r\"\r\r\n\n\",4\r3,x\r", "column=b\n" AB, "line 7, column b: `x` is no number");
+  refuse("a,b\n1\r2,3\n", ab, "line 2: 1 field, the first line has 2");
+}
+
+/* The end of a line at each place around the end of the reader's buffer, also gzipped. */
+static void check_pieces(void)
+{
+  enum { EVERY = 8 };
+  static const char *const ends[] = {"\r", "\r\n", "\n"};
+  static char text[2 * FIELDS_PIECE];
+  for (int kind = 0; kind < 3; kind++)
+    for (int shift = 0; shift < EVERY; shift++) {
+      DataSource s;
+      float last[2] = {0};
+      size_t size = (size_t)sprintf(text, "%-*s,b%s", shift + 1, "a", ends[kind]);
+      int64_t lines = 0;
+      for (; size < FIELDS_PIECE + 100; lines++)
+        size += (size_t)sprintf(text + size, "%05d,2%s", (int)lines, ends[kind]);
+      temp_write(temp_path("x.csv"), text, size);
+      gzFile zipped = gzopen(temp_path("x.gz"), "wb");
+      MUST(zipped && gzwrite(zipped, text, (unsigned)size) == (int)size && !gzclose(zipped));
+      for (int gz = 0; gz < 2; gz++) {
+        const ampc_source desc = {.kind = AMPC_SOURCE_CSV,
+                                  .path = gz ? "x.gz" : "x.csv",
+                                  .args = "column=a\ncolumn=b\n" AB,
+                                  .part_end = 1,
+                                  .dtype = AMPC_F32,
+                                  .rank = 1,
+                                  .dim = {2}};
+        MUST(!source_open(&program, &desc, temp_folder, 1, &s));
+        CHECK_MSG(s.count == lines, "%lld of %lld", (long long)s.count, (long long)lines);
+        MUST(!source_copy(&s, s.count - 1, 1, 0, last));
+        CHECK((int64_t)last[0] == lines - 1 && last[1] == 2);
+        source_close(&s);
+      }
+    }
 }
 
 static void check_mistakes(void)
@@ -239,6 +298,8 @@ int main(void)
 {
   temp_open();
   check_reading();
+  check_line_ends();
+  check_pieces();
   check_mistakes();
   check_classes();
   check_arguments();

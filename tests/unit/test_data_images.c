@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <zlib.h>
 #include "ampc_rt.h"
+#include "runtime/data/formats/folder.h"
 #include "runtime/data/source.h"
 #include "temp.h"
 
@@ -219,7 +220,7 @@ static void check_damaged(void)
   stderr = real;
   CHECK_MSG(strstr(text, "note: left out 1 of 4 pictures: ") && strstr(text, "left out 4 of 4"),
             "%s", text);
-  CHECK_MSG(strstr(text, "begins neither like a JPEG") && strstr(text, "it is empty"), "%s", text);
+  CHECK_MSG(strstr(text, "it begins like no picture") && strstr(text, "it is empty"), "%s", text);
   free(text);
 }
 
@@ -287,18 +288,57 @@ static void check_folders(void)
               "%s: %s", bad[i].args, ampc_last_error());
 }
 
+/* Folders within the folder of a class, in the order of torchvision's ImageFolder; other files are
+ * counted; hidden ones are not. */
+static void check_inner_folders(void)
+{
+  static const char *const folders[] = {"deep",   "deep/a",        "deep/a/more", "deep/a/more/x",
+                                        "deep/b", "deep/a/more-b", "deep/a/zoo",  "deep/a/.git"};
+  static const char *const files[] = {
+      "a/z.png",        "a/more/b.PNG", "a/more/a.jpg", "a/more/x/q.jpeg", "a/zoo/y.png",
+      "a/more-b/c.png", "a/B.png",      "b/1.png",      "a/notes.txt",     "a/more/x/t.TXT",
+      "readme",         "b/1.gif",      "a/.git/h.png", "b/.DS_Store"};
+  static const char *const want[] = {"B.png",        "z.png",         "more/a.jpg", "more/b.PNG",
+                                     "more-b/c.png", "more/x/q.jpeg", "zoo/y.png"};
+  char path[512], root[512], others[100];
+  Folder f;
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    in_folder(path, folders[i]);
+    MUST(mkdir(path, 0700) == 0);
+  }
+  in_folder(root, "deep");
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(path, sizeof path, "%.400s/%s", root, files[i]);
+    temp_write(path, "x", 1);
+  }
+  MUST(!folder_list(root, "", &f));
+  CHECK(f.n == 8 && f.classes == 2 && f.size[0] == 7 && f.size[1] == 1);
+  for (int64_t i = 0; i < 7; i++)
+    CHECK_MSG(strcmp(f.files[f.members[0][i]].name, want[i]) == 0, "%s",
+              f.files[f.members[0][i]].name);
+  CHECK_MSG(folder_others(&f, others, sizeof others) == 4 &&
+                strcmp(others, "1 without an ending, 1 .gif, 2 .txt") == 0,
+            "%s", others);
+  folder_free(&f);
+  snprintf(path, sizeof path, "%.400s/a/zoo/back", root);
+  MUST(symlink("../..", path) == 0);
+  refuse_folder("deep", PLAIN, "a/zoo/back/a is a link to a folder that contains it");
+  MUST(unlink(path) == 0 && symlink("..", path) == 0);
+  refuse_folder("deep", PLAIN, "a/zoo/back is a link to a folder that contains it");
+}
+
 /* Checks files of other formats with the name of a JPEG. */
 static void check_kinds(void)
 {
   static const struct {
     const char *bytes, *word;
-  } kinds[] = {{"RIFF\1\1\1\1WEBPVP8 ", "is a WebP despite its name; only JPEG and PNG are read"},
-               {"GIF89a......", "is a GIF"},
-               {"BM..........", "is a BMP"},
-               {"\1\1\1\1ftypheic", "is a HEIC"},
-               {"\1\1\1\1ftypavif", "is an AVIF"},
-               {"RIFF\1\1\1\1WAVE", "begins neither like a JPEG nor like a PNG"},
-               {"B", "begins neither"}};
+  } kinds[] = {
+      {"GIF89a......", "is a GIF despite its name; JPEG, PNG, BMP, WebP and TIFF are read"},
+      {"BM..........", "is damaged: its header is cut off"},
+      {"\1\1\1\1ftypheic", "is a HEIC"},
+      {"\1\1\1\1ftypavif", "is an AVIF"},
+      {"RIFF\1\1\1\1WAVE", "it begins like no picture"},
+      {"B", "it begins like no picture"}};
   char folder[512], path[512];
   in_folder(folder, "kinds");
   mkdir(folder, 0700);
@@ -313,6 +353,66 @@ static void check_kinds(void)
     CHECK_MSG(strstr(ampc_last_error(), kinds[i].word), "%s", ampc_last_error());
     source_close(&s);
   }
+}
+
+/* BMP, WebP and TIFF, with alpha, palettes and greys. A library that is not installed is named,
+ * with its package. */
+static void check_other_kinds(void)
+{
+  enum { N = 11 };
+  ampc_source desc = source_of("tests/data/kinds", PLAIN "class=all\n"),
+              want = {.kind = AMPC_SOURCE_NPY,
+                      .part_end = 1,
+                      .dtype = AMPC_U8,
+                      .rank = 3,
+                      .path = "tests/data/kinds/expected.npy",
+                      .dim = {3, 16, 16}};
+  DataSource s, w;
+  MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK && s.count == N);
+  MUST(source_open(&program, &want, "", 1, &w) == AMPC_OK && w.count == N);
+  for (int64_t i = 0; i < N; i++) {
+    uint8_t has[768], expected[768];
+    char name[64];
+    int most = 0;
+    ampc_status status = source_copy(&s, i, 1, 0, has);
+    CHECK(source_sample_name(&s, i, name, sizeof name));
+    if (status == AMPC_RUN_FAILED && strstr(ampc_last_error(), "(Debian: lib")) continue;
+    CHECK_MSG(!status, "%s", ampc_last_error());
+    MUST(source_copy(&w, i, 1, 0, expected) == AMPC_OK);
+    for (int k = 0; k < 768 && !status; k++)
+      if (abs(has[k] - expected[k]) > most) most = abs(has[k] - expected[k]);
+    CHECK_MSG(most <= 1, "%s: %d", name, most); /* Pillow rounds once more */
+  }
+  source_close(&s);
+  source_close(&w);
+}
+
+/* A BMP of a kind that is not read, and one that begins with its highest row. */
+static void check_bmp(void)
+{
+  size_t size;
+  char *bytes = temp_read("tests/data/kinds/all/true.bmp", &size), folder[512], path[512];
+  uint8_t up[768], down[768];
+  in_folder(folder, "kinds");
+  in_folder(path, "kinds/x.jpg");
+  ampc_source desc = source_of(folder, ARGS(16, "resize=18\ncorrupt=stop\nhflip=0\n") "class=.\n");
+  DataSource s;
+  temp_write(path, bytes, size);
+  MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK);
+  MUST(source_copy(&s, 0, 1, 0, up) == AMPC_OK);
+  for (int i = 22; i < 26; i++) bytes[i] = (char)~bytes[i]; /* height = -height - 1 */
+  bytes[22]++;
+  temp_write(path, bytes, size);
+  MUST(source_copy(&s, 0, 1, 0, down) == AMPC_OK);
+  for (int c = 0; c < 48; c++)
+    for (int x = 0; x < 16; x++)
+      CHECK(abs(up[c * 16 + x] - down[(c / 16 * 16 + 15 - c % 16) * 16 + x]) <= 1);
+  bytes[30] = 1; /* runs */
+  temp_write(path, bytes, size);
+  CHECK(source_copy(&s, 0, 1, 0, up) == AMPC_BAD_FILE &&
+        strstr(ampc_last_error(), "is a BMP of 24 bits with compression 1; read are BMPs"));
+  source_close(&s);
+  free(bytes);
 }
 
 /* Inverts each byte of a picture, and truncates it at each length. It is read or refused. */
@@ -338,7 +438,9 @@ static void check_bytes(const char *name, const char *as)
     uint8_t sample[768];
     MUST(source_open(&program, &desc, "", 1, &s) == AMPC_OK);
     ampc_status status = source_copy(&s, 0, 1, 0, sample);
-    CHECK_MSG(!status || status == AMPC_BAD_FILE, "%s, %zu: %s", name, i, ampc_last_error());
+    bool lacks = status == AMPC_RUN_FAILED && strstr(ampc_last_error(), "(Debian: lib");
+    CHECK_MSG(!status || status == AMPC_BAD_FILE || lacks, "%s, %zu: %s", name, i,
+              ampc_last_error());
     refused += status != AMPC_OK;
     source_close(&s);
   }
@@ -501,15 +603,21 @@ int main(void)
   check_damaged();
   check_machine();
   check_folders();
+  check_inner_folders();
   check_kinds();
+  check_other_kinds();
+  check_bmp();
   check_bytes("cat/colour.jpg", "x.jpg");
   check_bytes("cat/progressive.JPG", "x.jpg");
   check_bytes("dog/clear.png", "x.png");
+  check_bytes("../kinds/all/palette.bmp", "x.bmp");
+  check_bytes("../kinds/all/lossy.webp", "x.webp");
+  check_bytes("../kinds/all/grey.tif", "x.tif");
   check_names();
   check_loader();
   check_failure();
   char command[600];
-  snprintf(command, sizeof command, "cd %s && rm -r ramp bad empty one kinds", temp_folder);
+  snprintf(command, sizeof command, "cd %s && rm -r ramp bad empty one kinds deep", temp_folder);
   MUST(system(command) == 0);
   temp_close();
   return check_done();

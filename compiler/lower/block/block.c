@@ -210,9 +210,11 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
   const NameList *names = &decl->as.run.names;
   const Expr *source = decl->as.run.source;
   Datum *values = arena_array(l->arena, Datum, names->n);
+  uint32_t first = l->g->nodes.n;
   l->in_source = true;
   Datum v = eval(l, s, source);
   l->in_source = false;
+  if (l->run->block == l->run->first) check_batch_axis(l, first);
   bool good = !d_is(v, D_error) && unpack(l, v, names->n, source->span, values);
   for (uint32_t i = 0; i < names->n; i++) {
     Datum item = good ? values[i] : d_of(D_error);

@@ -6,7 +6,9 @@
 /* ---- block.c ---- */
 void lower_members(Lower *l);
 void lower_run(Lower *l, const Decl *decl, uint32_t number);
-void check_overlap(Lower *l);     /* overlap.c */
+void check_overlap(Lower *l); /* overlap.c */
+/* Warns about nodes of a data block, from `first` on, that combine samples: batch_axis.c. */
+void check_batch_axis(Lower *l, uint32_t first);
 void check_measured(Lower *l);    /* warns about statistics that no train block measures */
 void lower_check_names(Lower *l); /* reports two blocks with the same name */
 /* Adds a block; from now on nodes are appended to it. If the block is a variant, `first` is the

@@ -4,6 +4,7 @@
 #include "block.h"
 #include "compiler/lower/index_check.h"
 #include "runtime/data/formats/args.h"
+#include "runtime/data/formats/classes.h"
 #include "runtime/plan/formats.h"
 #include "runtime/plan/number.h"
 #include <ctype.h>
@@ -81,7 +82,7 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   Run *run = l->run;
   int64_t first, count;
   if (!s->samples) return true;
-  ampc_part(s->samples, s->part_begin, s->part_end, &first, &count);
+  ampc_source_part(s, s->samples, &first, &count);
   if (count < 1)
     return refuse(l, E605, span, "this part of %lld samples is empty", (long long)s->samples);
   if (run->samples && run->samples != count) {
@@ -265,6 +266,57 @@ static bool same_classes(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
+/* Gives a column the numbers that its classes had in training, which the weights know. `lines`: the
+ * classes of the file and of the weights. A list in the job must agree. */
+static bool keep_numbers(Lower *l, const char *known, size_t n, const char *lines, Span span,
+                         ampc_source *s)
+{
+  int size, m;
+  const char *column = args_next(s->args, "column", NULL, &size);
+  const char *listed = strstr(s->args, "\nclass=");
+  if (listed) {
+    if (strncmp(listed + 1, known, n) == 0 && !listed[1 + n]) return true;
+    fail(
+        l, E605, span,
+        "`classes` lists other names than those that column %.*s had in training, so numbers would "
+        "mean other classes",
+        size, column);
+    return diag_help(l->c, "classes=true takes the names and their order from the weights");
+  }
+  s->args = arena_printf(l->arena, "%s%.*s", s->args, (int)n, known);
+  Classes classes;
+  if (classes_read(s->args, &classes)) {
+    classes_free(&classes);
+    return refuse(l, E604, span, "the weights name classes of column %.*s wrongly: %s", size,
+                  column, ampc_last_error());
+  }
+  const char *at = lines ? args_next(lines, "class", NULL, &m) : NULL;
+  while (at && classes_find(&classes, arena_strndup(l->arena, at, (size_t)m)))
+    at = args_next(lines, "class", at, &m);
+  int64_t count = classes.n;
+  classes_free(&classes);
+  if (!at) return true;
+  fail(l, E605, span,
+       "%s has the class `%.*s` in column %.*s, which is none of the %lld in training", s->path, m,
+       at, size, column, (long long)count);
+  return diag_help(l->c, "leave such samples out, or train again with samples of this class");
+}
+
+/* Keeps the numbers of the classes of a column for checkpoints. */
+static void keep_column(Lower *l, const ampc_source *s)
+{
+  int n;
+  const char *known, *before = l->g->columns;
+  const char *column = args_next(s->args, "column", NULL, &n);
+  if (!column || (before && classes_of_column(before, column, n, &known))) return;
+  Text t = text_new(l->arena);
+  text_printf(&t, "%scolumn=%.*s\n", before ? before : "", n, column);
+  for (const char *at = args_next(s->args, "class", NULL, &n); at;
+       at = args_next(s->args, "class", at, &n))
+    text_printf(&t, "class=%.*s\n", n, at);
+  l->g->columns = t.at;
+}
+
 /* Reads the names of classes from the file, and adds them to the arguments. So the program keeps
  * them, and another file cannot number the classes differently. */
 static bool read_classes(Lower *l, const ampc_format *format, Span span, ampc_source *s)
@@ -272,14 +324,23 @@ static bool read_classes(Lower *l, const ampc_format *format, Span span, ampc_so
   char *lines = NULL;
   bool there = true;
   if (!format->classes || !args_integer(s->args, "labels")) return true;
-  const char *path = data_path(l, s->path);
+  const char *path = data_path(l, s->path), *known = NULL;
   ampc_status status = ampc_shards_classes(format, path, s->args, &there, &lines);
   if (status == AMPC_RUN_FAILED) arena_out_of_memory();
-  if (lines) s->args = arena_printf(l->arena, "%s%s", s->args, lines);
+  int size;
+  const char *column = args_next(s->args, "column", NULL, &size);
+  const char *columns = l->c->options.columns;
+  size_t n = columns && column ? classes_of_column(columns, column, size, &known) : 0;
+  bool good = !n || keep_numbers(l, known, n, lines, span, s);
+  if (lines && !n) s->args = arena_printf(l->arena, "%s%s", s->args, lines);
   free(lines);
+  if (!good) return false;
   if (status || !there) l->c->cannot_read = true;
   if (status) return refuse(l, E604, span, "%s", ampc_last_error());
-  if (there || args_integer(s->args, "listed")) return same_classes(l, s, span);
+  if (there || args_integer(s->args, "listed")) {
+    keep_column(l, s);
+    return same_classes(l, s, span);
+  }
   fail(l, E604, span, "%s cannot be opened, so its classes are unknown", path);
   return diag_help(l->c, "classes=[\"..\", ..] names them without the file");
 }

@@ -5,6 +5,7 @@
 #include "args.h"
 #include "draw.h"
 #include "header.h"
+#include "window.h"
 
 enum { BOUNCE = 1 << 14 /* bytes that are converted at a time */ };
 
@@ -35,10 +36,23 @@ int64_t array_bytes(const ampc_array *a)
   return n;
 }
 
+/* Finds the elements; a sample is then a row or a window of rows. */
+static ampc_status locate(const ampc_format *f, const char *path, const char *args, bool contents,
+                          ampc_array *out)
+{
+  Window w;
+  ampc_status status = window_read(args, &w);
+  if (!status) status = f->locate(path, args, contents, out);
+  if (status || !w.rows) return status;
+  out->step = w.stride < out->is.samples ? w.stride : out->is.samples;
+  for (uint32_t i = 0; i < out->is.rank; i++) out->step *= out->is.dim[i];
+  return window_apply(w, path, &out->is);
+}
+
 ampc_status array_probe(const ampc_format *f, const char *path, const char *args, ampc_header *out)
 {
   ampc_array a = {.bytes.fd = -1};
-  ampc_status status = f->locate(path, args, false, &a);
+  ampc_status status = locate(f, path, args, false, &a);
   if (!status) *out = a.is;
   bytes_close(&a.bytes);
   return status;
@@ -78,9 +92,9 @@ ampc_status array_open(const ampc_opening *o, ampc_reader **out, int64_t *out_sa
   ampc_reader *r = calloc(1, sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   *r = (ampc_reader){.program = o->program, .desc = o->desc, .seed = o->seed, .is.bytes.fd = -1};
-  ampc_status status = o->format->locate(path, args, false, &r->is);
+  ampc_status status = locate(o->format, path, args, false, &r->is);
   if (!status) status = header_check(&r->is.is, path, o->desc);
-  if (!status) status = o->format->locate(path, args, true, &r->is);
+  if (!status) status = locate(o->format, path, args, true, &r->is);
   if (status) {
     array_close(r);
     return status;

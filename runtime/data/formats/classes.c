@@ -87,6 +87,20 @@ char *classes_lines(const Classes *c)
   return out;
 }
 
+size_t classes_of_column(const char *columns, const char *name, int size, const char **out)
+{
+  int n;
+  for (const char *at = args_next(columns, "column", NULL, &n); at;
+       at = args_next(columns, "column", at, &n)) {
+    if (n != size || memcmp(at, name, (size_t)n) != 0) continue;
+    const char *end = *out = at + n + (at[n] == '\n');
+    for (const char *next; strncmp(end, line, sizeof line - 1) == 0; end = next + 1)
+      if (!(next = strchr(end, '\n'))) return 0;
+    return (size_t)(end - *out);
+  }
+  return 0;
+}
+
 void classes_free(Classes *c)
 {
   for (int64_t i = 0; i < c->n; i++) free(c->at[i].text);

@@ -23,4 +23,7 @@ ampc_status classes_add(Classes *c, const char *text, int64_t number);
 /* Returns the names in sorted order, as the lines of `args`. The caller frees them; NULL: memory
  * ran out. */
 char *classes_lines(const Classes *c);
+/* Finds the classes of a column in the text ampc_program.columns. Returns the number of bytes from
+ * *out on: lines "class=NAME\n"; 0: the text does not have the column. */
+size_t classes_of_column(const char *columns, const char *name, int size, const char **out);
 void classes_free(Classes *c);

@@ -15,6 +15,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/plan/number.h"
 #include "fields.h"
+#include "window.h"
 
 enum {
   MOST_COLUMNS = 4096, /* columns that a job can request */
@@ -34,6 +35,7 @@ typedef struct Wanted {
   char sep;
   bool header, numbers, labels;
   int64_t n, skip;
+  Window window;
   char missing[NUMBER_TEXT]; /* "": no argument `missing` */
   Number substitute;         /* its value */
 } Wanted;
@@ -59,7 +61,7 @@ typedef struct Csv {
 
 struct ampc_reader {
   char *values;
-  int64_t sample_bytes;
+  int64_t sample_bytes, step; /* step: bytes from one sample to the next */
 };
 
 /* ---- arguments ---- */
@@ -159,11 +161,31 @@ static ampc_status read_arguments(const char *args, Wanted *w)
     w->is.rank = 1;
     w->is.dim[0] = w->n;
   }
-  status = read_type(args, &w->is.dtype);
+  status = window_read(args, &w->window);
+  if (!status) status = read_type(args, &w->is.dtype);
   return status ? status : read_rest(args, w);
 }
 
 /* ---- fields ---- */
+
+/* Removes spaces around the field. */
+static void trim(Fields *in)
+{
+  char *from = in->text, *end = from + in->size;
+  while (*from == ' ') from++;
+  while (end > from && end[-1] == ' ') end--;
+  memmove(in->text, from, (size_t)(end - from));
+  in->size = (int)(end - from);
+  in->text[in->size] = 0;
+}
+
+/* Whether the field is the name `at` of n bytes; spaces around it do not count. */
+static bool is_name(const Fields *in, const char *at, int n)
+{
+  for (; n > 0 && *at == ' '; at++) n--;
+  while (n > 0 && at[n - 1] == ' ') n--;
+  return n == in->size && memcmp(at, in->text, (size_t)n) == 0;
+}
 
 /* Assigns a field of the header line to the columns that are requested by its name. */
 static ampc_status name_column(Csv *c, int64_t field)
@@ -174,7 +196,7 @@ static ampc_status name_column(Csv *c, int64_t field)
   snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", c->in.text);
   for (const char *at = args_next(c->args, "column", NULL, &n); at;
        at = args_next(c->args, "column", at, &n), i++) {
-    if (n != c->in.size || memcmp(at, c->in.text, (size_t)n) != 0) continue;
+    if (!is_name(&c->in, at, n)) continue;
     if (c->place[i] >= 0)
       return ampc_fail(AMPC_BAD_FILE, "%s has two columns `%s`: select one by its number",
                        c->in.stream.path, c->in.text);
@@ -237,18 +259,6 @@ static ampc_status no_number(const Csv *c, int64_t column)
                           : "");
 }
 
-/* Removes spaces around the field. False: it has a NUL. */
-static bool trim(Fields *in)
-{
-  char *from = in->text, *end = from + in->size;
-  while (*from == ' ') from++;
-  while (end > from && end[-1] == ' ') end--;
-  memmove(in->text, from, (size_t)(end - from));
-  in->size = (int)(end - from);
-  in->text[in->size] = 0;
-  return strlen(in->text) == (size_t)in->size;
-}
-
 /* Reads the number of a class. If the classes are collected, adds the class. */
 static ampc_status read_class(Csv *c, int64_t column, Number *out)
 {
@@ -270,7 +280,9 @@ static ampc_status read_class(Csv *c, int64_t column, Number *out)
 static ampc_status read_value(Csv *c, int64_t column, Number *out)
 {
   const Wanted *w = &c->wanted;
-  if (!trim(&c->in)) return bad_field(c, column, "` contains the byte 0", "");
+  trim(&c->in);
+  if (strlen(c->in.text) != (size_t)c->in.size)
+    return bad_field(c, column, "` contains the byte 0", "");
   bool number = !w->labels && read_number(c->in.text, w->is.dtype, out) && !isnan(out->real);
   if (number) return AMPC_OK;
   bool named = w->labels && classes_find(&c->classes, c->in.text);
@@ -321,6 +333,7 @@ static ampc_status take_field(void *context, int64_t field)
   ampc_status status = AMPC_OK;
   if (c->at_header) {
     Number n;
+    trim(&c->in);
     bool number = read_number(c->in.text, AMPC_F32, &n);
     c->names_are_numbers = (!field || c->names_are_numbers) && number;
     c->has_numbers |= number;
@@ -447,6 +460,14 @@ static ampc_status csv_read(const char *path, const char *args, const ampc_progr
   return status;
 }
 
+/* Sets *out to the header of the samples: lines, or windows of lines. */
+static ampc_status csv_header(const Csv *c, const char *path, ampc_header *out)
+{
+  *out = c->wanted.is;
+  out->samples = c->samples;
+  return window_apply(c->wanted.window, path, out);
+}
+
 static void csv_free(Csv *c)
 {
   if (c) {
@@ -464,10 +485,7 @@ static ampc_status csv_probe(const ampc_format *f, const char *path, const char 
   (void)f;
   Csv *c;
   ampc_status status = csv_read(path, args, NULL, false, &c);
-  if (!status) {
-    *out = c->wanted.is;
-    out->samples = c->samples;
-  }
+  if (!status) status = csv_header(c, path, out);
   csv_free(c);
   return status;
 }
@@ -498,11 +516,13 @@ static ampc_status csv_open(const ampc_opening *o, ampc_reader **out, int64_t *o
   ampc_reader *r = status ? NULL : calloc(1, sizeof *r);
   if (!status && !r) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", o->path);
   if (!status) {
-    ampc_header is = c->wanted.is;
-    is.samples = c->samples;
-    status = header_check(&is, o->path, o->desc);
-    *r = (ampc_reader){c->values, c->wanted.n * ampc_element_size(o->program, is.dtype)};
-    *out_samples = c->samples;
+    ampc_header is;
+    const Window w = c->wanted.window;
+    int64_t line = c->wanted.n * ampc_element_size(o->program, c->wanted.is.dtype);
+    status = csv_header(c, o->path, &is);
+    if (!status) status = header_check(&is, o->path, o->desc);
+    *r = (ampc_reader){c->values, w.rows ? w.rows * line : line, w.rows ? w.stride * line : line};
+    *out_samples = is.samples;
     c->values = NULL;
   }
   csv_free(c);
@@ -517,7 +537,9 @@ static ampc_status csv_open(const ampc_opening *o, ampc_reader **out, int64_t *o
 static ampc_status csv_copy(const ampc_reader *r, int64_t first, int64_t n, int64_t epoch, void *to)
 {
   (void)epoch;
-  memcpy(to, r->values + first * r->sample_bytes, (size_t)(n * r->sample_bytes));
+  for (int64_t i = 0; i < n; i++)
+    memcpy((char *)to + i * r->sample_bytes, r->values + (first + i) * r->step,
+           (size_t)r->sample_bytes);
   return AMPC_OK;
 }
 

@@ -7,8 +7,8 @@ ampc_status fields_bad(const Fields *f, const char *what)
   return ampc_fail(AMPC_BAD_FILE, "%s, line %lld: %s", f->stream.path, (long long)f->begun, what);
 }
 
-/* Reads the next byte; -1 at the end of the file. */
-static ampc_status next_byte(Fields *f, int *out)
+/* Looks at the next byte; -1 at the end of the file. */
+static ampc_status peek_byte(Fields *f, int *out)
 {
   *out = -1;
   if (f->at == f->end) {
@@ -16,14 +16,29 @@ static ampc_status next_byte(Fields *f, int *out)
     f->at = 0;
     if (status || !f->end) return status;
   }
-  *out = (unsigned char)f->buffer[f->at++];
+  *out = (unsigned char)f->buffer[f->at];
   return AMPC_OK;
 }
 
-static ampc_status peek_byte(Fields *f, int *out)
+static ampc_status next_byte(Fields *f, int *out)
 {
+  ampc_status status = peek_byte(f, out);
+  f->at += *out >= 0;
+  return status;
+}
+
+/* Reads the next byte outside of quotes. A line ends in \n, \r\n or \r; for each of these *out is
+ * one \n. */
+static ampc_status next_unquoted(Fields *f, int *out)
+{
+  int more = -1;
   ampc_status status = next_byte(f, out);
-  if (*out >= 0) f->at--;
+  if (!status && *out == '\r') {
+    status = peek_byte(f, &more);
+    f->at += more == '\n';
+    *out = '\n';
+  }
+  f->line += *out == '\n';
   return status;
 }
 
@@ -43,12 +58,10 @@ static ampc_status read_quoted(Fields *f)
     ampc_status status = next_byte(f, &byte);
     if (status) return status;
     if (byte < 0) return fields_bad(f, "a quote is not closed");
-    f->line += byte == '\n';
-    if (byte == '"') {
-      status = peek_byte(f, &more);
-      if (status || more != '"') return status;
-      f->at++;
-    }
+    status = peek_byte(f, &more);
+    f->line += byte == '\n' || (byte == '\r' && more != '\n');
+    if (status || (byte == '"' && more != '"')) return status;
+    f->at += byte == '"';
     status = add_byte(f, byte);
     if (status) return status;
   }
@@ -61,10 +74,8 @@ static ampc_status read_field(Fields *f, int *out_end)
   f->quoted = false;
   for (;;) {
     int byte;
-    ampc_status status = next_byte(f, &byte);
-    if (!status && byte == '\r') continue; /* a line may end in \r\n */
+    ampc_status status = next_unquoted(f, &byte);
     if (status || byte < 0 || byte == '\n' || byte == f->sep) {
-      f->line += byte == '\n';
       f->text[f->size] = 0;
       *out_end = byte;
       return status;
@@ -98,24 +109,34 @@ static ampc_status skip_lines(Fields *f, int64_t lines)
 {
   int byte = 0;
   ampc_status status = AMPC_OK;
-  while (f->line <= lines && byte >= 0 && !status) {
-    status = next_byte(f, &byte);
-    f->line += byte == '\n';
-  }
+  while (f->line <= lines && byte >= 0 && !status) status = next_unquoted(f, &byte);
   return status;
 }
 
-/* Also skips the byte order mark with which spreadsheets begin UTF-8 files. */
+/* Skips the byte order mark with which spreadsheets begin UTF-8 files. A program may have put lines
+ * in front of it. */
+static ampc_status skip_mark(Fields *f)
+{
+  int64_t got, left = f->end - f->at;
+  if (left < 3) {
+    memmove(f->buffer, f->buffer + f->at, (size_t)left);
+    ampc_status status = stream_read(&f->stream, f->buffer + left, FIELDS_PIECE - left, &got);
+    if (status) return status;
+    f->at = 0;
+    f->end = left + got;
+  }
+  if (f->end - f->at >= 3 && memcmp(f->buffer + f->at, "\xef\xbb\xbf", 3) == 0) f->at += 3;
+  return AMPC_OK;
+}
+
 ampc_status fields_open(const char *path, char sep, int64_t skip, Fields *out)
 {
-  int byte;
   out->sep = sep;
   out->line = 1;
   ampc_status status = stream_open(&(DataFile){path, "a CSV file", false}, &out->stream);
   if (status) return status;
-  status = peek_byte(out, &byte);
-  if (!status && out->end >= 3 && memcmp(out->buffer, "\xef\xbb\xbf", 3) == 0) out->at = 3;
-  if (!status) status = skip_lines(out, skip);
+  status = skip_lines(out, skip);
+  if (!status) status = skip_mark(out);
   if (status) stream_close(&out->stream);
   return status;
 }

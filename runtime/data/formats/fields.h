@@ -1,5 +1,5 @@
-/* CSV files (RFC 4180), plain or gzipped: lines of fields with separators. A field may be quoted;
- * "" inside quotes stands for one quote. */
+/* CSV files (RFC 4180), plain or gzipped: lines of fields with separators. A line ends in \n, \r\n
+ * or \r. A field may be quoted; "" inside quotes stands for one quote. */
 #pragma once
 #include "stream.h"
 

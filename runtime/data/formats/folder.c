@@ -1,5 +1,8 @@
-/* Folders of pictures. Names are compared byte by byte, so their order is the same everywhere. */
+/* Folders of pictures. Names are compared byte by byte, so their order is the same everywhere. The
+ * pictures of a class are those that torchvision's ImageFolder lists, in the same order, except for
+ * hidden files and folders: names that begin with a dot are left out. */
 #include "folder.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -49,12 +52,26 @@ static int by_name(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_picture(const char *name)
+bool folder_is_picture(const char *name)
+{
+  static const char *const ends[] = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"};
+  const char *dot = strrchr(name, '.');
+  bool is = false;
+  for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+    is |= strcasecmp(dot, ends[i]) == 0;
+  return is && name[0] != '.';
+}
+
+/* Counts a file that is not read. */
+static void count_other(Folder *f, const char *name)
 {
   const char *dot = strrchr(name, '.');
-  return name[0] != '.' && dot &&
-         (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
-          strcasecmp(dot, ".png") == 0);
+  char end[sizeof f->others[0].end] = "";
+  int i = 0;
+  if (dot && strlen(dot) < sizeof end)
+    for (int k = 0; dot[k]; k++) end[k] = (char)tolower((unsigned char)dot[k]);
+  while (i < FOLDER_ENDS - 1 && f->others[i].n && strcmp(f->others[i].end, end) != 0) i++;
+  if (!f->others[i].n++) stpcpy(f->others[i].end, i == FOLDER_ENDS - 1 ? "*" : end);
 }
 
 /* Whether an entry is a folder, or a link to one. */
@@ -66,23 +83,108 @@ static bool is_folder(DIR *within, const struct dirent *e)
   return fstatat(dirfd(within), e->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Lists the folders of `path`, or its pictures, sorted. */
-static ampc_status list(Folder *f, const char *path, bool folders, Names *out)
+/* The folders from that of a class to the current one: a link to one of them would never end. */
+typedef struct Within {
+  const struct Within *outer;
+  dev_t device;
+  ino_t number;
+} Within;
+
+static ampc_status enter(int folder, const char *path, Within *w)
 {
-  DIR *d = opendir(path);
-  if (!d) return ampc_fail(AMPC_BAD_FILE, "cannot open the folder %s: %s", path, strerror(errno));
-  bool good = true;
+  struct stat info;
+  if (fstat(folder, &info) != 0)
+    return ampc_fail(AMPC_BAD_FILE, "cannot open the folder %s: %s", path, strerror(errno));
+  w->device = info.st_dev;
+  w->number = info.st_ino;
+  for (const Within *o = w->outer; o; o = o->outer)
+    if (o->device == w->device && o->number == w->number)
+      return ampc_fail(AMPC_BAD_FILE, "%s is a link to a folder that contains it: remove the link",
+                       path);
+  return AMPC_OK;
+}
+
+/* What to do with an entry of a folder; `e->d_name` is not hidden. */
+typedef ampc_status Take(Folder *f, const char *path, DIR *d, const struct dirent *e, void *to);
+
+static ampc_status each_entry(Folder *f, const char *path, DIR *d, Take *take, void *to)
+{
+  ampc_status status = AMPC_OK;
   errno = 0; /* only errno says whether readdir failed */
-  for (struct dirent *e; good && (e = readdir(d)); errno = 0) {
-    bool wanted = folders ? e->d_name[0] != '.' && is_folder(d, e) : is_picture(e->d_name);
-    if (wanted) good = add_name(f, out, e->d_name, strlen(e->d_name));
+  for (struct dirent *e; !status && (e = readdir(d)); errno = 0)
+    if (e->d_name[0] != '.') status = take(f, path, d, e, to);
+  if (status || !errno) return status;
+  return ampc_fail(AMPC_BAD_FILE, "cannot read the folder %s: %s", path, strerror(errno));
+}
+
+static ampc_status open_folder(const char *path, DIR **out)
+{
+  *out = opendir(path);
+  if (*out) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "cannot open the folder %s: %s", path, strerror(errno));
+}
+
+/* The search for the pictures of a class. */
+typedef struct Search {
+  Names *found;
+  const char *below; /* of the current folder, from the folder of the class: "", "more/" */
+  const Within *within;
+} Search;
+
+static ampc_status search(Folder *f, const char *path, const Search *s);
+
+static ampc_status search_entry(Folder *f, const char *path, DIR *d, const struct dirent *e,
+                                void *context)
+{
+  const Search *s = context;
+  char *name = NULL, *inner = NULL;
+  ampc_status status = AMPC_OK;
+  bool folder = is_folder(d, e);
+  if (!folder && !folder_is_picture(e->d_name)) {
+    count_other(f, e->d_name);
+    return AMPC_OK;
   }
-  int error = errno;
+  bool fits = asprintf(&name, "%s%s%s", s->below, e->d_name, folder ? "/" : "") >= 0;
+  if (fits && folder) {
+    fits = asprintf(&inner, "%s/%s", path, e->d_name) >= 0;
+    if (fits) status = search(f, inner, &(Search){s->found, name, s->within});
+    if (fits) free(inner);
+  } else if (fits) {
+    fits = add_name(f, s->found, name, strlen(name));
+  }
+  if (fits) free(name);
+  return fits ? status : out_of_memory(path);
+}
+
+/* Finds the pictures in a folder and in those within it. */
+static ampc_status search(Folder *f, const char *path, const Search *s)
+{
+  DIR *d;
+  Within here = {.outer = s->within};
+  ampc_status status = open_folder(path, &d);
+  if (status) return status;
+  status = enter(dirfd(d), path, &here);
+  if (!status) status = each_entry(f, path, d, search_entry, &(Search){s->found, s->below, &here});
   closedir(d);
-  if (!good) return out_of_memory(path);
-  if (error)
-    return ampc_fail(AMPC_BAD_FILE, "cannot read the folder %s: %s", path, strerror(error));
-  if (out->n) qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
+  return status;
+}
+
+/* For qsort: by folder, then by name, as ImageFolder orders them. */
+static int by_folder(const void *a, const void *b)
+{
+  const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+  const char *in_x = strrchr(x, '/'), *in_y = strrchr(y, '/');
+  size_t m = in_x ? (size_t)(in_x - x) : 0, n = in_y ? (size_t)(in_y - y) : 0;
+  int order = memcmp(x, y, m < n ? m : n);
+  if (order || m != n) return order ? order : m < n ? -1 : 1;
+  return strcmp(x + m, y + n);
+}
+
+static ampc_status take_class(Folder *f, const char *path, DIR *d, const struct dirent *e, void *to)
+{
+  if (is_folder(d, e))
+    return add_name(f, to, e->d_name, strlen(e->d_name)) ? AMPC_OK : out_of_memory(path);
+  count_other(f, e->d_name);
   return AMPC_OK;
 }
 
@@ -91,7 +193,12 @@ static ampc_status find_classes(Folder *f, const char *path, const char *args, N
   int n;
   const char *at = args_next(args, "class", NULL, &n);
   if (!at) {
-    ampc_status status = list(f, path, true, out);
+    DIR *d;
+    ampc_status status = open_folder(path, &d);
+    if (status) return status;
+    status = each_entry(f, path, d, take_class, out);
+    closedir(d);
+    if (out->n) qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
     if (status || out->n) return status;
     return ampc_fail(AMPC_BAD_FILE,
                      "%s has no folders: it must have one folder of pictures for each class", path);
@@ -107,12 +214,12 @@ static ampc_status add_class(Folder *f, const char *path, int32_t c, int64_t *ro
   char *within;
   Names names = {0};
   if (asprintf(&within, "%s/%s", path, f->class[c]) < 0) return out_of_memory(path);
-  ampc_status status = list(f, within, false, &names);
+  ampc_status status = search(f, within, &(Search){&names, "", NULL});
   if (!status && !names.n)
-    status = ampc_fail(AMPC_BAD_FILE,
-                       "class %s is empty: %s has no file that ends in .jpg, .jpeg or "
-                       ".png",
-                       f->class[c], within);
+    status =
+        ampc_fail(AMPC_BAD_FILE, "class %s is empty: %s has no picture: names end in " FOLDER_READS,
+                  f->class[c], within);
+  if (names.n) qsort(names.at, (size_t)names.n, sizeof *names.at, by_folder);
   if (!status && f->n + names.n > *room) {
     *room = 2 * (f->n + names.n);
     FolderFile *more = realloc(f->files, (size_t)*room * sizeof *more);
@@ -196,8 +303,14 @@ static bool is_one(const char *path, const char *args)
   int n;
   struct stat info;
   const char *slash = strrchr(path, '/');
-  return is_picture(slash ? slash + 1 : path) && !args_next(args, "class", NULL, &n) &&
+  return folder_is_picture(slash ? slash + 1 : path) && !args_next(args, "class", NULL, &n) &&
          stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* For qsort: by ending. */
+static int by_end(const void *a, const void *b)
+{
+  return strcmp(((const FolderOther *)a)->end, ((const FolderOther *)b)->end);
 }
 
 ampc_status folder_list(const char *path, const char *args, Folder *out)
@@ -214,9 +327,28 @@ ampc_status folder_list(const char *path, const char *args, Folder *out)
   out->size = calloc((size_t)classes.n + 1, sizeof *out->size);
   if (!status && !out->size) status = out_of_memory(path);
   for (int32_t c = 0; !status && c < classes.n; c++) status = add_class(out, path, c, &room);
+  int kinds = 0;
+  while (kinds < FOLDER_ENDS - 1 && out->others[kinds].n) kinds++;
+  qsort(out->others, (size_t)kinds, sizeof *out->others, by_end);
   if (!status) status = put_in_order(out, path);
   if (!status) status = note_members(out, path);
   return status;
+}
+
+int64_t folder_others(const Folder *f, char *to, size_t size)
+{
+  int64_t all = 0;
+  size_t used = 0;
+  *to = 0;
+  for (int i = 0; i < FOLDER_ENDS && f->others[i].n; i++) {
+    const char *end = f->others[i].end;
+    const char *shown = *end == '*' ? "others" : *end ? end : "without an ending";
+    all += f->others[i].n;
+    used += (size_t)snprintf(to + used, size - used, "%s%lld %s", i ? ", " : "",
+                             (long long)f->others[i].n, shown);
+    if (used >= size) used = size - 1;
+  }
+  return all;
 }
 
 void folder_free(Folder *f)

@@ -361,6 +361,25 @@ static bool images_name(const ampc_reader *r, int64_t sample, char *text, size_t
 
 /* ---- the row of the table ---- */
 
+/* Prints which files of the folder are not read. A block opens pictures and labels, and other
+ * blocks may read the same folder: one note is enough. */
+static void tell_of_others(const Folder *f, const char *path)
+{
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char told[PATH];
+  char others[200], shown[PATH], ends[400];
+  int64_t n = folder_others(f, others, sizeof others);
+  pthread_mutex_lock(&lock);
+  bool again = strncmp(told, path, PATH - 1) == 0;
+  snprintf(told, sizeof told, "%s", path);
+  pthread_mutex_unlock(&lock);
+  if (!n || again) return;
+  fprintf(stderr,
+          "note: images leaves out %lld of %lld files in %s: %s; it reads " FOLDER_READS "\n",
+          (long long)n, (long long)(n + f->n), ampc_show(shown, sizeof shown, path, ""),
+          ampc_show(ends, sizeof ends, others, ""));
+}
+
 static void images_close(ampc_reader *r)
 {
   if (!r) return;
@@ -389,6 +408,7 @@ static ampc_status images_open(const ampc_opening *o, ampc_reader **out, int64_t
     images_close(r);
     return status;
   }
+  tell_of_others(&r->folder, path);
   *out_samples = r->folder.n;
   *out = r;
   return AMPC_OK;

@@ -1,4 +1,4 @@
-/* Pictures of either kind, recognized by their first bytes. All colours are converted to red, green
+/* Pictures of all kinds, recognized by their first bytes. All colours are converted to red, green
  * and blue: grey three times, CMYK by multiplication with black; transparency is dropped.
  *
  * The libraries report errors by longjmp. So each of their calls is in a function that sets the
@@ -8,6 +8,7 @@
 #include <string.h>
 #include "exif.h"
 #include "picture_libraries.h"
+#include "picture_whole.h"
 
 enum { WHY = JMSG_LENGTH_MAX };
 #define MOST_PIXELS ((int64_t)1 << 27)
@@ -31,6 +32,9 @@ struct Picture {
   const PngLibrary *png;
   png_structp reader;
   png_infop info;
+
+  const WholeKind *kind; /* another kind than JPEG and PNG; or NULL */
+  WholePicture whole;
 
   uint8_t *row; /* the pixels of a whole row, as the decoder writes them */
 };
@@ -239,18 +243,39 @@ static ampc_status png_read(Picture *p, PictureArea area, uint8_t *to)
   return AMPC_OK;
 }
 
-/* ---- both kinds ---- */
+/* ---- pictures that are decoded as a whole ---- */
 
-/* Returns which other kind of picture the bytes begin like, such as WebP; NULL: unknown. */
+static ampc_status whole_open(Picture *p)
+{
+  p->whole = (WholePicture){.path = p->path, .bytes = p->bytes, .size = p->size, .orientation = 1};
+  ampc_status status = p->kind->open(&p->whole);
+  p->width = p->whole.width;
+  p->height = p->whole.height;
+  p->orientation = p->whole.orientation;
+  return status;
+}
+
+static ampc_status whole_read(Picture *p, PictureArea area, uint8_t *to)
+{
+  p->row = malloc((size_t)(3 * p->width * p->height));
+  if (!p->row) return out_of_memory(p);
+  ampc_status status = p->kind->read(&p->whole, p->row);
+  for (int64_t y = 0; y < area.height && !status; y++)
+    memcpy(to + 3 * area.width * y, p->row + 3 * (p->width * (area.y + y) + area.x),
+           (size_t)(3 * area.width));
+  return status;
+}
+
+/* ---- all kinds ---- */
+
+/* Returns which other kind of picture the bytes begin like, such as GIF; NULL: unknown. */
 static const char *other_kind(const uint8_t *bytes, int64_t size)
 {
   static const struct {
     int at, n;
     const char *magic, *name;
-  } kinds[] = {{8, 4, "WEBP", "a WebP"},    {0, 4, "GIF8", "a GIF"},
-               {0, 2, "BM", "a BMP"},       {0, 4, "II*\0", "a TIFF"},
-               {0, 4, "MM\0*", "a TIFF"},   {4, 8, "ftypavif", "an AVIF"},
-               {4, 8, "ftypheic", "a HEIC"}};
+  } kinds[] = {
+      {0, 4, "GIF8", "a GIF"}, {4, 8, "ftypavif", "an AVIF"}, {4, 8, "ftypheic", "a HEIC"}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (size >= kinds[i].at + kinds[i].n &&
         memcmp(bytes + kinds[i].at, kinds[i].magic, (size_t)kinds[i].n) == 0)
@@ -262,10 +287,11 @@ static ampc_status no_picture(const char *path, const uint8_t *bytes, int64_t si
 {
   const char *other = other_kind(bytes, size);
   if (other)
-    return ampc_fail(AMPC_BAD_FILE, "%s is %s despite its name; only JPEG and PNG are read", path,
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is %s despite its name; JPEG, PNG, BMP, WebP and TIFF are read", path,
                      other);
   return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path,
-                   size ? "it begins neither like a JPEG nor like a PNG" : "it is empty");
+                   size ? "it begins like no picture" : "it is empty");
 }
 
 ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, bool upright,
@@ -275,16 +301,18 @@ ampc_status picture_open(const char *path, const uint8_t *bytes, int64_t size, b
   *out = NULL;
   bool is_jpeg = size > 3 && bytes[0] == 0xff && bytes[1] == 0xd8,
        is_png = size > 4 && memcmp(bytes, png_magic, sizeof png_magic) == 0;
-  if (!is_jpeg && !is_png) return no_picture(path, bytes, size);
+  const WholeKind *kind = picture_whole(bytes, size);
+  if (!is_jpeg && !is_png && !kind) return no_picture(path, bytes, size);
   Picture *p = calloc(1, sizeof *p);
   if (!p) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   p->path = path;
   p->bytes = bytes;
   p->size = size;
   p->is_jpeg = is_jpeg;
+  p->kind = kind;
   p->orientation = 1;
   p->upright = upright;
-  ampc_status status = is_jpeg ? jpeg_open(p) : png_open(p);
+  ampc_status status = kind ? whole_open(p) : is_jpeg ? jpeg_open(p) : png_open(p);
   if (!status && p->width * p->height > MOST_PIXELS)
     status = ampc_fail(AMPC_BAD_FILE, "%s has %lld x %lld pixels; up to 2^27 are read", path,
                        (long long)p->width, (long long)p->height);
@@ -323,6 +351,7 @@ bool picture_shrinks(const Picture *p, int shrink)
 
 static ampc_status read_stored(Picture *p, int shrink, PictureArea area, uint8_t *to)
 {
+  if (p->kind) return whole_read(p, area, to);
   return p->is_jpeg ? jpeg_read(p, shrink, area, to) : png_read(p, area, to);
 }
 

@@ -1,5 +1,6 @@
-/* Pictures: JPEG by libjpeg-turbo, PNG by libpng. Both are loaded when the first picture is read,
- * so programs without pictures do not need them. */
+/* Pictures: JPEG by libjpeg-turbo, PNG by libpng, WebP by libwebp, TIFF by libtiff, and BMP. A
+ * library is loaded when the first of its pictures is read, so programs without pictures do not
+ * need it. */
 #pragma once
 #include "ampc_plan.h"
 

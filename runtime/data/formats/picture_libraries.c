@@ -1,5 +1,6 @@
-/* Loads libjpeg-turbo and libpng in the versions whose headers this was built with. Their structs
- * differ between versions, and each library checks its version. */
+/* Loads libjpeg-turbo and libpng in the versions whose headers this was built with: their structs
+ * differ between versions, and each library checks its version. Of libwebp and libtiff, only
+ * functions with the same arguments in all versions of that name are called. */
 #include "picture_libraries.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,23 +17,7 @@
 #endif
 #define PNG_FILE "libpng" NUMBER(PNG_LIBPNG_VER_SONUM) ".so." NUMBER(PNG_LIBPNG_VER_SONUM)
 
-static const ampc_symbol jpeg_symbols[] = {
-#define ROW(name) {#name, offsetof(JpegLibrary, name)},
-    JPEG_FUNCTIONS(ROW)
-#undef ROW
-};
-static const ampc_symbol png_symbols[] = {
-#define ROW(name) {#name, offsetof(PngLibrary, name)},
-    PNG_FUNCTIONS(ROW)
-#undef ROW
-};
-
 enum { WHY = 300 };
-static JpegLibrary jpeg;
-static PngLibrary png;
-static char jpeg_why[WHY], png_why[WHY]; /* empty: the library was loaded */
-static pthread_once_t jpeg_once = PTHREAD_ONCE_INIT, png_once = PTHREAD_ONCE_INIT;
-
 /* Loads a library; it stays loaded until the process ends. On failure `why` has the reason. */
 static void load(const char *file, const ampc_symbol *symbols, size_t n, void *table, char *why)
 {
@@ -42,29 +27,32 @@ static void load(const char *file, const ampc_symbol *symbols, size_t n, void *t
   if (missing) snprintf(why, WHY, "%s has no %s", file, missing);
 }
 
-static void load_jpeg(void)
-{
-  load(JPEG_FILE, jpeg_symbols, sizeof jpeg_symbols / sizeof *jpeg_symbols, &jpeg, jpeg_why);
-}
+/* Defines picture_NAME_library, which loads the library once. */
+#define LIBRARY(name, Table, FUNCTIONS, file, needed)                                              \
+  static const ampc_symbol name##_symbols[] = {FUNCTIONS(name##_ROW)};                             \
+  static Table name;                                                                               \
+  static char name##_why[WHY]; /* empty: the library was loaded */                                 \
+  static void load_##name(void)                                                                    \
+  {                                                                                                \
+    load(file, name##_symbols, sizeof name##_symbols / sizeof *name##_symbols, &name, name##_why); \
+  }                                                                                                \
+  ampc_status picture_##name##_library(const Table **out)                                          \
+  {                                                                                                \
+    static pthread_once_t once = PTHREAD_ONCE_INIT;                                                \
+    pthread_once(&once, load_##name);                                                              \
+    *out = &name;                                                                                  \
+    if (!*name##_why) return AMPC_OK;                                                              \
+    return ampc_fail(AMPC_RUN_FAILED, "%s: %s", needed, name##_why);                               \
+  }
 
-static void load_png(void)
-{
-  load(PNG_FILE, png_symbols, sizeof png_symbols / sizeof *png_symbols, &png, png_why);
-}
-
-ampc_status picture_jpeg_library(const JpegLibrary **out)
-{
-  pthread_once(&jpeg_once, load_jpeg);
-  *out = &jpeg;
-  if (!*jpeg_why) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED,
-                   "JPEG pictures need libjpeg-turbo (Debian: libjpeg62-turbo): %s", jpeg_why);
-}
-
-ampc_status picture_png_library(const PngLibrary **out)
-{
-  pthread_once(&png_once, load_png);
-  *out = &png;
-  if (!*png_why) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED, "PNG pictures need libpng (Debian: libpng16-16): %s", png_why);
-}
+#define jpeg_ROW(function) {#function, offsetof(JpegLibrary, function)},
+#define png_ROW(function)  {#function, offsetof(PngLibrary, function)},
+#define webp_ROW(function) {#function, offsetof(WebpLibrary, function)},
+#define tiff_ROW(function) {#function, offsetof(TiffLibrary, function)},
+LIBRARY(jpeg, JpegLibrary, JPEG_FUNCTIONS, JPEG_FILE,
+        "JPEG pictures need libjpeg-turbo (Debian: libjpeg62-turbo)")
+LIBRARY(png, PngLibrary, PNG_FUNCTIONS, PNG_FILE, "PNG pictures need libpng (Debian: libpng16-16)")
+LIBRARY(webp, WebpLibrary, WEBP_FUNCTIONS, "libwebp.so.7",
+        "WebP pictures need libwebp (Debian: libwebp7)")
+LIBRARY(tiff, TiffLibrary, TIFF_FUNCTIONS, "libtiff.so.6",
+        "TIFF pictures need libtiff 4.5 (Debian: libtiff6)")

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "array.h"
 #include "runtime/plan/number.h"
+#include "window.h"
 
 static const struct {
   const char *name;
@@ -113,7 +114,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of %d bytes",
                      path, (long long)size, out->type.size);
   int64_t tokens = size / out->type.size;
-  out->is.samples = tokens ? (tokens - 1) / out->step : 0;
+  out->is.samples = window_count((Window){out->is.dim[0], out->step}, tokens);
   if (out->is.samples < 1)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld tokens, less than one window of %lld", path,
                      (long long)tokens, (long long)out->is.dim[0]);
