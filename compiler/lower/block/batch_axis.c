@@ -1,4 +1,4 @@
-/* Warns about data blocks that combine the samples of a batch: W611. Their authors take axis 0 for
+/* Warns about data blocks that combine the samples of a batch: W612. Their authors take axis 0 for
  * all samples of the file; so a mean over it changes with each batch, and a slice leaves samples
  * out. */
 #include "block.h"
@@ -24,7 +24,7 @@ static bool warn(Lower *l, const Node *n)
 {
   bool part = op_has(n, T_strided) || n->op == op_named("index_select");
   diag_warning(
-      l->c, W611, n->span,
+      l->c, W612, n->span,
       part ? "axis 0 in a data block counts the samples of a batch, so this takes some "
              "samples of each batch"
            : "axis 0 in a data block counts the samples of a batch, so this is computed from "
