@@ -207,6 +207,10 @@ typedef struct Sums { /* an `accumulate` for a def of the library: accumulate.c 
   bool wide;
 } Sums;
 
+typedef struct Labelled { /* a mean over the labels that count, and their number */
+  Value mean, labels;
+} Labelled;
+
 struct Lower {
   Compile *c;
   Graph *g;
@@ -220,6 +224,7 @@ struct Lower {
   VEC(Opt *) optimizers;
   NameIndex known_index, settings_index; /* indexes of c->settings and of g->settings */
   VEC(struct Plateau) plateaus;          /* copied to g->plateaus when their metrics are found */
+  VEC(Labelled) labelled;                /* in the order of their nodes */
   VEC(Span) call_sites;                  /* places of calls of synthetic() */
   VEC(Policy) policies;
   VEC(Sums) sums;

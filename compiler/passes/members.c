@@ -389,6 +389,7 @@ static void flush(Pass *p)
     bool of = op_has(&effect, T_running) && !op_has(&effect, T_assigns);
     if (of && last && !effect.in[last].id) effect.in[last] = effect.in[0];
     effect.in[0] = p->summed[p->r.old[id].in[0].id];
+    if (effect.op == OP_metric && last) settle(p, &effect, id, 1);
     ir_rewrite_add(&p->r, id, &effect);
   }
   p->pending.n = 0;
@@ -413,6 +414,7 @@ static void copy_effect(Pass *p, uint32_t id)
   if (old->op == OP_minimize || op_has(old, T_ends_body)) flush(p);
   Node n = ir_rewrite_mapped(&p->r, id);
   if (old->op == OP_minimize) n.in[0] = as_mean(p, old->in[0].id);
+  if (old->op == OP_metric && old->n_in > 1) settle(p, &n, id, 1);
   if (op_has(old, T_running) && kind == ALIKE && twin_is_whole(info_of(p, old)))
     memcpy(n.attr, p->twin->nodes.at[id].attr, sizeof n.attr); /* the factor of the whole batch */
   ir_rewrite_add(&p->r, id, &n);

@@ -75,8 +75,8 @@ typedef struct ampc_optimizer {
 } ampc_optimizer;
 
 typedef struct ampc_metric { /* average = sum / count; a statistic uses only `sum` */
-  double sum;                /* sum of value times samples, since the host last cleared it */
-  double count;              /* samples */
+  double sum;                /* sum of value times count, since the host last cleared it */
+  double count;              /* samples, or the labels of a mean over labels */
   float last;                /* value of the last body */
   int pad;
 } ampc_metric;

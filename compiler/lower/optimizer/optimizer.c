@@ -412,8 +412,42 @@ int64_t common_metric(Lower *l, Metric m, Span span)
   return add_metric(l, m, span);
 }
 
+/* Runs _labelled(mean, labels): returns the mean, which is over that number of labels. */
+static Datum run_labelled(Lower *l, Args *args)
+{
+  Value mean = as_tensor(l, args->at.at[0].value, args->span);
+  Value labels = as_tensor(l, args->at.at[1].value, args->span);
+  if (!mean.id || !labels.id) return d_of(D_error);
+  vec_push(l->arena, &l->labelled, ((Labelled){mean, labels}));
+  return d_tensor(mean);
+}
+
+/* Returns the number of labels of the mean from which v is computed; value 0: there is no such
+ * mean, or there are several, over different labels. */
+static Value labels_of(const Lower *l, Value v)
+{
+  Value found = {0};
+  bool *used = arena_array(l->arena, bool, v.id + 1);
+  used[v.id] = true;
+  uint32_t left = l->labelled.n;
+  for (uint32_t id = v.id; left && id; id--) {
+    while (left && l->labelled.at[left - 1].mean.id > id) left--;
+    if (!left || !used[id]) continue;
+    const Labelled *at = &l->labelled.at[left - 1];
+    const Node *n = ir_node(l->g, (Value){id});
+    if (at->mean.id != id) {
+      for (uint32_t i = 0; i < n->n_in; i++) used[n->in[i].id] = true;
+    } else if (found.id && found.id != at->labels.id) {
+      return (Value){0};
+    } else {
+      found = at->labels;
+    }
+  }
+  return found;
+}
+
 /* Lowers a metric. It is printed as one number, so its value becomes a scalar of a float type.
- * OP_metric sums it over the samples. */
+ * OP_metric sums it over the samples, or over the labels that count. */
 void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span span)
 {
   int64_t index = add_metric(l, (Metric){.name = name, .is_loss = is_loss}, span);
@@ -424,7 +458,8 @@ void lower_metric(Lower *l, const char *name, Value value, bool is_loss, Span sp
   if (n->rank && ir_elements(n) == 1) d = reshape_to(l, value, NULL, 0, span);
   if (!dtype_is_float(ir_node(l->g, value)->dtype)) d = cast_to(l, d.as.tensor, AMPC_F32, span);
   if (d_is(d, D_error)) return;
-  append(l, span, OP_metric, &d.as.tensor, 1,
+  Value labels = is_loss ? (Value){0} : labels_of(l, value);
+  append(l, span, OP_metric, (Value[]){d.as.tensor, labels}, labels.id ? 2 : 1,
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
 
@@ -460,6 +495,7 @@ static Datum run_statistics(Lower *l, Args *args)
 
 const Native optimizer_natives[] = {
     {"optimizer", 4, ANY_NUMBER, .keys = true, .internal = true, .run = run_optimizer},
+    {"labelled", 2, 2, .internal = true, .run = run_labelled},
     {"statistics", 3, 3, .internal = true, .run = run_statistics},
     {0},
 };
