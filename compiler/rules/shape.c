@@ -396,10 +396,7 @@ bool shape_cross_entropy(Compile *c, Node *n)
   if (dtype_is_integer(target->dtype) && ir_same_dims(n, target)) return true;
   diag_error(c, E310, n->span, "cross_entropy of %s needs classes int%s, got %s",
              ir_type_text(c, logits), ir_dims_text(c, n), ir_type_text(c, target));
-  if (!dtype_is_integer(target->dtype) && ir_same_dims(n, target))
-    diag_help(c, "`.to(i64)`");
-  else
-    diag_note(c, target->span, "the target gets its shape here");
+  if (!dtype_is_integer(target->dtype) && ir_same_dims(n, target)) diag_help(c, "`.to(i64)`");
   return false;
 }
 

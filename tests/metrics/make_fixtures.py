@@ -7,7 +7,8 @@ import warnings
 
 import sklearn
 from sklearn.feature_selection import r_regression
-from sklearn.metrics import confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef, roc_auc_score
+from sklearn.metrics import (accuracy_score, confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef,
+                             roc_auc_score, top_k_accuracy_score)
 
 from data import axis_of_classes, binary_data, classes_data, pixels_data, ranked_data
 
@@ -15,7 +16,8 @@ from data import axis_of_classes, binary_data, classes_data, pixels_data, ranked
 def scores(y, p, averages):
     found = {f"f1_{a}": f1_score(y, p, average=a, zero_division=0) for a in averages}
     found.update({f"iou_{a}": jaccard_score(y, p, average=a, zero_division=0) for a in averages})
-    return {k: float(v) for k, v in found.items()} | {"matthews": float(matthews_corrcoef(y, p))}
+    found |= {"matthews": matthews_corrcoef(y, p), "accuracy": accuracy_score(y, p)}
+    return {k: float(v) for k, v in found.items()}
 
 
 def softmax(row):
@@ -28,6 +30,10 @@ def perplexity(y, rows):
     return math.exp(log_loss(y, [softmax(r) for r in rows], labels=range(len(rows[0]))))
 
 
+def ranks(y, rows):
+    return {"accuracy_2": float(top_k_accuracy_score(y, rows, k=2, labels=range(len(rows[0]))))}
+
+
 def main():
     warnings.simplefilter("ignore")
     many = ("macro", "micro", "weighted")
@@ -36,7 +42,7 @@ def main():
     x, y = classes_data()
     rows = axis_of_classes(x, 53, 5, 1)
     p = [r.index(max(r)) for r in rows]
-    out["classes"] = scores(y, p, many) | {"perplexity": perplexity(y, rows),
+    out["classes"] = scores(y, p, many) | ranks(y, rows) | {"perplexity": perplexity(y, rows),
                                            "confusion": confusion_matrix(y, p, labels=range(5)).tolist()}
     x, y = binary_data()
     p = [int(v > 0) for v in x]
@@ -49,8 +55,9 @@ def main():
     kept = [i for i in range(len(y)) if y[i] != 255]
     p = [rows[i].index(max(rows[i])) for i in kept]
     y = [y[i] for i in kept]
-    out["pixels"] = scores(y, p, many) | {"perplexity": perplexity(y, [rows[i] for i in kept]),
-                                          "confusion": confusion_matrix(y, p, labels=range(3)).tolist()}
+    rows = [rows[i] for i in kept]
+    out["pixels"] = scores(y, p, many) | ranks(y, rows) | {"perplexity": perplexity(y, rows),
+                                                           "confusion": confusion_matrix(y, p, labels=range(3)).tolist()}
     path = pathlib.Path(__file__).with_name("expected.json")
     path.write_text(json.dumps(out, indent=1) + "\n")
 

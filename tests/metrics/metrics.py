@@ -86,6 +86,7 @@ def main(work):
 
     x, y = classes_data()
     metrics = ["matthews = matthews(x, y)", "confusion = confusion(x, y)", "perplexity = perplexity(x, y)"]
+    metrics += ["accuracy = accuracy(x, y)", "accuracy_2 = accuracy(x, y, topk=2)"]
     metrics += [m.replace("IGNORE", "") for m in averages("x", *many)]
     for batch in (1, 20, 53):
         job = make(work / "classes", x, [53, 5], y, batch, metrics)
@@ -93,25 +94,41 @@ def main(work):
     first = evaluated(job)
     job = make(work / "half", x, [53, 5], y, 20, [m.replace("(x", "(x.to(f16)") for m in metrics], "f16")
     compare("classes in f16", evaluated(job), want["classes"])
-    whole = [m.replace("(x", "(argmax(x, 1)").replace("y)", "y, classes=5)") for m in metrics[1:2]]
+    whole = ["confusion = confusion(argmax(x, 1), y, classes=5)", "accuracy = accuracy(argmax(x, 1), y)"]
     compare("predicted classes", evaluated(make(work / "whole", x, [53, 5], y, 20, whole)), want["classes"])
 
     x, y = binary_data()
     metrics = ["confusion = confusion(x, y)", "matthews = matthews(x, y)", "f1_binary = f1(x, y)"]
+    metrics += ["accuracy = accuracy(x, y)"]
     metrics += [m.replace("IGNORE", "") for m in averages("x", "binary", *many)[1:]]
     job = make(work / "binary", x, [53], y, 20, metrics)
     compare("two classes, one logit", evaluated(job), want["binary"])
+    job = make(work / "binary", x, [53, 1], y, 20, metrics)
+    compare("two classes, one logit [n, 1]", evaluated(job), want["binary"])
 
     ranks(work, want)
 
     x, y = pixels_data()
     ignored = [m.replace("IGNORE", ", ignore_index=255") for m in averages("x", *many)]
-    ignored += [f"{f} = {f}(x, y, ignore_index=255)" for f in ("confusion", "matthews", "perplexity")]
+    ignored += [f"{f} = {f}(x, y, ignore_index=255)" for f in ("confusion", "matthews", "perplexity", "accuracy")]
+    ignored += ["accuracy_2 = accuracy(x, y, topk=2, ignore_index=255)"]
     job = make(work / "pixels", x, [7, 3, 5, 6], y, 3, ignored)
     compare("pixels, some ignored", evaluated(job), want["pixels"])
+    errors(work, x, y, want["pixels"]["accuracy"])
 
     told(work, first)
     wrong(work)
+
+
+def errors(work, x, y, accuracy):
+    """Batches of images with other numbers of labels, one of them without any; `1 - accuracy` is a mean over labels, too."""
+    x, y = x + [0.0] * 3 * 60, y + [255] * 60
+    one = ["accuracy = accuracy(x, y, ignore_index=255)", "error = 1.0 - accuracy(x, y, ignore_index=255)"]
+    for batch, precision in ((2, "f32"), (3, "bf16")):
+        job = make(work / "errors", x, [9, 3, 5, 6], y, batch, one, precision)
+        compare(f"labels of {precision}, batch {batch}", evaluated(job), {"accuracy": accuracy, "error": 1 - accuracy})
+    job = make(work / "errors", x[540:], [3, 3, 5, 6], [255] * 90, 1, one)
+    check("no accuracy without labels", evaluated(job) == {"accuracy": None, "error": None})
 
 
 def ranks(work, want):

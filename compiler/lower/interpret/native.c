@@ -270,7 +270,7 @@ static Datum run_manual_seed(Lower *l, Args *args)
 
 /* ---- for the layer library ---- */
 
-/* Runs _error("E310", "text", "help"). */
+/* Runs _error("E310", "text", "help"); the help may be "". */
 static Datum run_error(Lower *l, Args *args)
 {
   static const struct {
@@ -281,7 +281,7 @@ static Datum run_error(Lower *l, Args *args)
   for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
     if (strcmp(ARG(0).as.text, codes[i].text) == 0) code = codes[i].code;
   fail(l, code, args->span, "%s", ARG(1).as.text);
-  if (args->at.n > 2) diag_help(l->c, "%s", ARG(2).as.text);
+  if (args->at.n > 2 && *ARG(2).as.text) diag_help(l->c, "%s", ARG(2).as.text);
   return d_of(D_error);
 }
 
