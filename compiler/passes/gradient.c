@@ -4,6 +4,7 @@
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "backward.h"
+#include "counted.h"
 #include "norms.h"
 
 typedef struct Gradient {
@@ -251,19 +252,6 @@ static Value seed(Gradient *p, const Minimize *m)
 
 /* ---- running statistics ---- */
 
-/* Returns an array, indexed by node id: v is computed from this node. */
-static bool *needed_for(Compile *c, Value v)
-{
-  const Graph *g = c->graph;
-  bool *needed = arena_array(c->arena, bool, v.id + 1);
-  needed[v.id] = true;
-  for (uint32_t id = v.id; id > 0; id--) {
-    const Node *n = &g->nodes.at[id];
-    for (uint32_t i = 0; i < n->n_in && needed[id]; i++) needed[n->in[i].id] = true;
-  }
-  return needed;
-}
-
 /* True if a later node assigns to the same buffer before the same step. */
 static bool assigned_again(const Gradient *p, uint32_t i)
 {
@@ -510,6 +498,15 @@ static void report_unassigned(const Gradient *p)
   }
 }
 
+/* A metric leaves out means of no elements. */
+static void copy_metric(Gradient *p, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&p->r, id);
+  Cursor at = ir_cursor_at(&n, WHY_state);
+  n.in[1] = counted_empty(p->c, &at, n.in[0]);
+  ir_rewrite_add(&p->r, id, &n);
+}
+
 static void keep_running(Gradient *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -544,6 +541,8 @@ bool pass_gradient(Compile *c)
     const Node *n = &p.r.old[id];
     if (n->op == OP_minimize)
       expand_minimize(&p, &id);
+    else if (n->op == OP_metric)
+      copy_metric(&p, id);
     else if (op_has(n, T_running))
       keep_running(&p, id);
     else

@@ -196,7 +196,8 @@ static void put_rest(FILE *out, const char *text)
 static bool put_c_text(FILE *out, const char *text)
 {
   const char *from = strstr(text, "#define DEVICE static __device__ __forceinline__\n");
-  const char *to = from ? strstr(from, "/* the code below is the same on every machine */\n") : NULL;
+  const char *to =
+      from ? strstr(from, "/* the code below is the same on every machine */\n") : NULL;
   if (!to) return false;
   fwrite(text, 1, (size_t)(from - text), out);
   fwrite(embedded_files[0].text, 1, embedded_files[0].size, out);
