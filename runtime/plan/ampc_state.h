@@ -79,7 +79,8 @@ typedef struct ampc_metric { /* average = sum / count; a statistic uses only `su
   double sum;                /* sum of value times samples, since the host last cleared it */
   double count;              /* samples */
   float last;                /* value of the last body */
-  int pad;
+  float counted; /* of a loss whose divisor depends on data: the sum over the step's bodies of what
+                    it is computed from */
 } ampc_metric;
 
 #endif
