@@ -126,29 +126,33 @@ static Kind added(Parts *p, const Node *n, uint32_t id)
   return is_mixed(p, n) ? MIXED : OTHER;
 }
 
-/* Whether the op of one number is linear in its first input, which is the only one. */
-static bool passes_on(const Parts *p, const Node *n)
+/* If the op of one number is linear in one input and the others are alike, returns that input. */
+static Value passed_on(const Parts *p, const Node *n)
 {
+  const Node *x = ir_in(p->c, n, 0);
+  if (n->op == OP_slice && x->op == OP_member_sum) { /* several numbers in one exchange */
+    const Node *all = ir_in(p->c, x, 0);
+    if (all->op == OP_cat && all->n_in == ir_elements(all)) return all->in[attr_int(n, "start")];
+  }
   bool linear = op_has(n, T_linear) || n->op == op_named("neg") || n->op == OP_member_sum;
-  return linear && ir_elements(ir_in(p->c, n, 0)) == 1;
+  if (linear && ir_elements(x) == 1) return n->in[0];
+  for (uint32_t i = 0; i < 2 && n->op == op_named("mul"); i++)
+    if (kind_in(p, n, !i) == ALIKE) return n->in[i];
+  return (Value){0};
 }
 
 static Kind kind_of(Parts *p, const Node *n, uint32_t id)
 {
-  bool mul = n->op == op_named("mul"), div = n->op == OP_div || n->op == OP_counted_mean;
-  bool mixed = is_mixed(p, n);
+  bool sums = op_has(n, T_sums) || op_of(n)->tmpl == TMPL_gemm, mixed = is_mixed(p, n);
   if (!p->data[id]) return ALIKE;
   if (ir_elements(n) > 1) return mixed ? MIXED : OTHER;
   if (n->op == OP_add || n->op == op_named("sub")) return added(p, n, id);
-  if (div) return divided(p, n, id);
-  uint32_t from = mul && kind_in(p, n, 0) == ALIKE; /* the input that a number multiplies */
-  if (passes_on(p, n) || (mul && kind_in(p, n, !from) == ALIKE)) {
-    p->divisor[id] = p->divisor[n->in[from].id];
-    return kind_in(p, n, from);
-  }
-  if (mixed) return MIXED;
-  if (op_has(n, T_sums)) return n->op == op_named("mean") ? MEAN : SUM;
-  return op_of(n)->tmpl == TMPL_gemm ? SUM : OTHER;
+  if (n->op == OP_div || n->op == OP_counted_mean) return divided(p, n, id);
+  if (sums && kind_in(p, n, 0) == OTHER && !mixed) return n->op == op_named("mean") ? MEAN : SUM;
+  Value from = passed_on(p, n);
+  p->divisor[id] = p->divisor[from.id];
+  if (from.id) return p->kind[from.id];
+  return mixed ? MIXED : OTHER;
 }
 
 Divisor counted_divisor(Compile *c, Value loss)
