@@ -236,8 +236,8 @@ static void warn_mixed(Compile *c, const Node *minimize, int64_t bodies)
                (long long)bodies, (long long)bodies);
   diag_help(c,
             "write it as one sum over samples divided by one count, or replace `accumulate=%lld` "
-            "by a batch %lld times as large with `shards=%lld`",
-            (long long)bodies, (long long)bodies, (long long)bodies);
+            "by a batch %lld times as large (on several ranks, if memory is short)",
+            (long long)bodies, (long long)bodies);
 }
 
 /* Returns the metric that reports the loss: pass lower has appended it before its `minimize`. */
