@@ -4,6 +4,7 @@
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
 #include "backward.h"
+#include "counted.h"
 #include "norms.h"
 
 typedef struct Gradient {
@@ -17,6 +18,7 @@ typedef struct Gradient {
 typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all of them */
   VEC(Node) nodes;        /* inputs are ids of the new array */
   Value loss, scale;      /* scale: lowest scale of the optimizers; 0: the job's scale */
+  Value share;            /* of this body in the loss of the step; 0: an equal share */
 } Minimize;
 
 static uint32_t *updated_at(Gradient *p, uint16_t block, int64_t optimizer)
@@ -226,6 +228,48 @@ static Value own_scale(Gradient *p, const Minimize *m)
   return lowest;
 }
 
+static void warn_mixed(Compile *c, const Node *minimize, int64_t bodies)
+{
+  diag_warning(c, W611, minimize->span,
+               "this loss is not one mean over the elements that count, so a step of %lld batches "
+               "(`accumulate`) differs from one with a batch %lld times as large",
+               (long long)bodies, (long long)bodies);
+  diag_help(c,
+            "write it as one sum over samples divided by one count, or replace `accumulate=%lld` "
+            "by a batch %lld times as large (on several ranks, if memory is short)",
+            (long long)bodies, (long long)bodies);
+}
+
+/* Returns the metric that reports the loss: pass lower has appended it before its `minimize`. */
+static int64_t loss_metric(const Graph *g, uint16_t block)
+{
+  uint32_t id = g->nodes.n - 1;
+  for (;; id--) {
+    const Node *n = &g->nodes.at[id];
+    bool found = n->op == OP_metric && n->block == block;
+    if (found && g->metrics.at[attr_int(n, "metric")].is_loss) return attr_int(n, "metric");
+  }
+}
+
+/* Sets the share of this body if the divisor of the loss depends on its data, and multiplies the
+ * gradients of the earlier bodies by theirs. */
+static void append_share(Gradient *p, Minimize *m)
+{
+  Compile *c = p->c;
+  const Node *first = &m->nodes.at[0];
+  Cursor at = ir_cursor_at(first, WHY_state);
+  const BlockInfo *b = &c->graph->blocks.at[first->block];
+  Divisor d = b->accumulate > 1 ? counted_divisor(c, m->loss) : (Divisor){.mixed = false};
+  at.origin = m->loss;
+  if (d.mixed && b->variant_of < 0) warn_mixed(c, first, b->accumulate);
+  if (!d.of.id) return;
+  Value kept;
+  counted_shares(c, &at, &d, loss_metric(c->graph, first->block), &m->share, &kept);
+  for (uint32_t i = 0; i < m->nodes.n; i++)
+    ir_append(c, &at, OP_grad_rescale, &kept, 1,
+              ATTRS({"optimizer", {.i = attr_int(&m->nodes.at[i], "optimizer")}}));
+}
+
 /* Returns the gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is
  * divided by K if K bodies make a step, even in the last step of an epoch, which may have fewer.
  * Of several members each has its share of the samples. The result is a tensor, so that all
@@ -240,7 +284,10 @@ static Value seed(Gradient *p, const Minimize *m)
   if (!one.id) one = ir_number(c, &at, 1);
   ir_node(c->graph, one)->weak = false;
   int64_t bodies = c->graph->blocks.at[m->nodes.at[0].block].accumulate;
-  if (bodies > 1) one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
+  if (m->share.id)
+    one = ir_binary(c, &at, op_named("mul"), one, m->share);
+  else if (bodies > 1)
+    one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
   const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
   double share = b->idle ? 0 : (double)b->batch / (double)b->whole;
   if (c->graph->members > 1)
@@ -250,19 +297,6 @@ static Value seed(Gradient *p, const Minimize *m)
 }
 
 /* ---- running statistics ---- */
-
-/* Returns an array, indexed by node id: v is computed from this node. */
-static bool *needed_for(Compile *c, Value v)
-{
-  const Graph *g = c->graph;
-  bool *needed = arena_array(c->arena, bool, v.id + 1);
-  needed[v.id] = true;
-  for (uint32_t id = v.id; id > 0; id--) {
-    const Node *n = &g->nodes.at[id];
-    for (uint32_t i = 0; i < n->n_in && needed[id]; i++) needed[n->in[i].id] = true;
-  }
-  return needed;
-}
 
 /* True if a later node assigns to the same buffer before the same step. */
 static bool assigned_again(const Gradient *p, uint32_t i)
@@ -359,6 +393,7 @@ static bool append_backward(Gradient *p, Minimize *m)
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
+  append_share(p, m);
   m->scale = own_scale(p, m);
   Slots slots = {p->c, m, arena_array(p->c->arena, uint32_t *, m->nodes.n)};
   count_left(&slots);
@@ -552,6 +587,18 @@ static void report_unassigned(const Gradient *p)
   }
 }
 
+/* A metric leaves out means of no elements. In a step of several bodies it weights them by their
+ * divisors, as the loss does. */
+static void copy_metric(Gradient *p, uint32_t id)
+{
+  Node n = ir_rewrite_mapped(&p->r, id);
+  Cursor at = ir_cursor_at(&n, WHY_state);
+  bool bodies = p->c->graph->blocks.at[n.block].accumulate > 1;
+  n.in[1] = counted_empty(p->c, &at, n.in[0]);
+  if (bodies) n.in[2] = counted_divisor(p->c, n.in[0]).of;
+  ir_rewrite_add(&p->r, id, &n);
+}
+
 static void keep_running(Gradient *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
@@ -586,6 +633,8 @@ bool pass_gradient(Compile *c)
     const Node *n = &p.r.old[id];
     if (n->op == OP_minimize)
       expand_minimize(&p, &id);
+    else if (n->op == OP_metric)
+      copy_metric(&p, id);
     else if (op_has(n, T_running))
       keep_running(&p, id);
     else

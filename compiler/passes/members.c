@@ -252,7 +252,9 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
     for (uint32_t i = 0; i < 2; i++) n->in[i] = as_mean(p, old->in[i].id);
     return MEAN;
   }
-  bool mul = n->op == op_named("mul"), scales = (mul || n->op == op_named("div")) && !samples;
+  bool mul = n->op == op_named("mul"),
+       divides = n->op == op_named("div") || n->op == OP_counted_mean;
+  bool scales = (mul || divides) && !samples;
   if (scales && mul && !is_partial(a)) {
     return b;
   } else if (scales && is_partial(a)) {

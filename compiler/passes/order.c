@@ -158,7 +158,7 @@ static void touch_argument(Things *t, uint32_t id, FileArg arg)
     changes(t, id, param_thing(t, attr_int(n, "param")));
     break;
   case FILE_grad:
-    touch_params(t, id, attr_int(n, "of"), NULL, reads);
+    touch_params(t, id, attr_int(n, "of"), NULL, op_has(n, T_partials) ? reads : changes);
     break;
   case FILE_group_grad:
     touch_params(t, id, attr_int(n, "group"), NULL, changes);

@@ -27,7 +27,7 @@ static int64_t slice_stride(Compile *c, const Node *n, const KernelArg *a)
                 a->role == ARG_ema || a->role == ARG_copy || stream;
   if (g->members <= 1 || !sliced || node_range(g, n) < 0) return 0;
   const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
-  int64_t group = n->op == OP_grad_norm ? attr_int(n, "of") : attr_int(n, "group");
+  int64_t group = attr_int(n, op_takes(op_of(n), FILE_grad) ? "of" : "group");
   if (group < 0 || optimizer_slices(g, o) == 1) return 0;
   if (stream) return 1; /* the member's own stream: update_stream */
   return o->groups.at[group].slice * ir_dtype_size(c, a->type);

@@ -313,6 +313,15 @@ void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
 RULE_2(grad_div, back_binary(b, OP_div, dy, x[1]),
        back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1])))
 
+/* The rule of div, but 0 if no element counts. */
+void grad_counted_mean(Compile *c, Value n, Value dy, Value *out_dx)
+{
+  BEGIN;
+  Value zero = back_number(b, 0), empty = back_binary(b, OP_eq, x[1], zero);
+  grad_div(c, n, dy, out_dx);
+  for (uint32_t i = 0; i < 2; i++) out_dx[i] = back_where(b, empty, zero, out_dx[i]);
+}
+
 /* y = x - z floor(x / z), where the floor is piecewise constant:
  *   dx = dy, dz = -dy floor(x / z) */
 void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)

@@ -180,6 +180,7 @@ static ampc_status carry_state(ampc_runtime *from, ampc_runtime *to)
   new.step = old.step;
   new.epoch = old.epoch;
   new.skipped = old.skipped;
+  new.empty = old.empty;
   new.replayed = old.replayed;
   if (old.dynamic && new.dynamic) {
     new.scale = old.scale;

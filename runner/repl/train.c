@@ -115,6 +115,7 @@ static bool add_optimizers(Run *t, const ampc_state *state)
   }
   if (t->p->scaler.on && !own) text_printf(&t->line, "  scale %g", (double)state->scale);
   if (t->p->scaler.on) text_printf(&t->line, "  skipped %lld", state->skipped);
+  if (state->empty) text_printf(&t->line, "  without labels %d", state->empty);
   return true;
 }
 

@@ -39,7 +39,8 @@ typedef struct ampc_state {
   int decided, passed;
   int again, dropped; /* again: 1: a gradient overflowed, so the step runs again and the optimizers
                          that follow wait. dropped: 1: an update of the step is lost for good */
-  int replay, pad;    /* replay: 1: the host must run the last step again on the same batches */
+  int replay;         /* 1: the host must run the last step again on the same batches */
+  int empty;          /* losses of a batch that are means of no elements: all labels are ignored */
   long long bad_loss; /* 0: nothing was lost. Without a scaler: 1 + step of the first minimized
                          value or gradient that is not finite; no update is applied after it. With
                          a scaler: -(1 + step) if the last minimized value is not finite */
@@ -78,7 +79,8 @@ typedef struct ampc_metric { /* average = sum / count; a statistic uses only `su
   double sum;                /* sum of value times samples, since the host last cleared it */
   double count;              /* samples */
   float last;                /* value of the last body */
-  int pad;
+  float counted; /* of a loss whose divisor depends on data: the sum over the step's bodies of what
+                    it is computed from */
 } ampc_metric;
 
 #endif

@@ -1,5 +1,6 @@
 /* Runs eval blocks on all their data once, or on `steps` batches, and averages their metrics.
  * Ctrl-C ends an evaluation early. */
+#include <math.h>
 #include "runtime/outside.h"
 #include "train.h"
 #include "runtime/plan/clock.h"
@@ -11,7 +12,7 @@ void session_set_values(Session *s, uint32_t block)
   const ampc_metric *at = s->told + ampc_metric_slots(p->metrics, b->first_metric);
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     s->known[i] = at->count > 0;
-    if (s->known[i]) s->values[i] = metric_value(&p->metrics[i], at);
+    s->values[i] = s->known[i] ? metric_value(&p->metrics[i], at) : NAN;
     at += ampc_metric_slots(&p->metrics[i], 1);
   }
 }

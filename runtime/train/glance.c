@@ -1,6 +1,19 @@
 /* Reads STATE after steps without waiting for them. */
 #include "train.h"
 
+/* Warns once about batches without a label. */
+static void tell_empty(Session *s)
+{
+  const ampc_state *state = (const ampc_state *)(const void *)s->state;
+  if (!state->empty || s->told_empty) return;
+  s->told_empty = true;
+  progress_warn(&s->progress,
+                "warning: no element of a batch counts for its loss, because all of its labels are "
+                "ignored or all of its weights are 0 (%d so far, up to step %lld); the gradient of "
+                "such a batch is 0, and its loss is left out of the mean",
+                state->empty, state->step);
+}
+
 /* Takes the oldest copy. *out_there is false if it has not arrived; with `wait`, waits for it. */
 static ampc_status take_first(Session *s, bool wait, bool *out_there)
 {
@@ -10,8 +23,10 @@ static ampc_status take_first(Session *s, bool wait, bool *out_there)
   s->first_glance = (s->first_glance + 1) % LOOKS;
   s->n_glances--;
   status = check_state(s, (const ampc_state *)(const void *)s->state);
-  if (!status) report_tell(s, &g);
-  return status;
+  if (status) return status;
+  tell_empty(s);
+  report_tell(s, &g);
+  return AMPC_OK;
 }
 
 ampc_status glance_begin(Session *s, Glance g)

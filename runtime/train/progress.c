@@ -235,9 +235,11 @@ void progress_results(Session *s)
   if (s->options->json) return; /* report_json.c has reported them */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
-  bool scaled = p->scaler.on && !s->options->eval_only; /* otherwise no step can be skipped */
-  if (scaled && ampc_get_state(s->rt, &state) == AMPC_OK)
+  bool trained = !s->options->eval_only && ampc_get_state(s->rt, &state) == AMPC_OK;
+  if (trained && p->scaler.on)
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
-  if (scaled && p->scaler.replay) printf("replays after an overflow: %lld\n", state.replayed);
+  if (trained && p->scaler.on && p->scaler.replay)
+    printf("replays after an overflow: %lld\n", state.replayed);
+  if (trained && state.empty) printf("batches without labels: %d\n", state.empty);
   fflush(stdout);
 }

@@ -99,6 +99,7 @@ static void tell_step(Session *s, void *own, const Record *r)
     json_object_set_new(
         line, f->name, field_is_integer(f) ? json_integer((json_int_t)f->value) : number(f->value));
   }
+  if (r->state.empty) json_object_set_new(line, "empty", json_integer(r->state.empty));
   put(s, own, line);
 }
 

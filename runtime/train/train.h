@@ -106,7 +106,8 @@ struct Session {
   Progress progress;
   Glance glances[LOOKS]; /* ring of unread copies; the index is the `slot` of Device.look */
   uint32_t first_glance, n_glances;
-  char *state; /* a host copy of the STATE space */
+  char *state;     /* a host copy of the STATE space */
+  bool told_empty; /* the run has warned about batches without a label */
 };
 
 /* ---- together.c: runs of several ranks; without other ranks these change nothing ---- */

@@ -75,6 +75,8 @@ static const OpTest tests[] = {
     {OP_div, "ww", "=", MAP(div), ROUNDED,
      CASES("fhb 1025 1025", "fhb 7x33 33", "il 33 33~q result=f"),
      GRADIENTS("fhb 7x3~n 3~q", "f 3~n 7x3~q")},
+    {OP_counted_mean, "ww", "=", MAP(div), ROUNDED,
+     CASES("fhb 33 33", "f s 2{0,3}", "f l:s s result=f"), GRADIENTS("fhb 7x3~n 3~q")},
     {OP_floor_divide, "nq", "=", MAP(floor_divide), EXACT,
      CASES("fhbil 1025 1025",
            /* signs, zero and infinity as divisors */

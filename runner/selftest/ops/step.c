@@ -18,6 +18,8 @@ static const OpTest tests[] = {
     {OP_running_update, NO_CASES("suite running: batch norm in a job that trains")},
     {OP_running_count, NO_CASES("suite running")},
     {OP_buffer_update, NO_CASES("suite running: a mean that moves in a job that trains")},
+    {OP_body_sum, NO_CASES("tests/faults/labels.py")},
+    {OP_grad_rescale, NO_CASES("tests/faults/labels.py")},
     {OP_grad_norm, NO_CASES("suite step")},
     {OP_update_norms, NO_CASES("tests/logs/norms.py")},
     {OP_optimizer_control, NO_CASES("suite step")},

@@ -1,0 +1,217 @@
+/* Means over the elements that count, such as the labels that are not ignored.
+ *
+ * Note [bodies]
+ * A step of K bodies must give the result of one body with all their samples. If each body has the
+ * same divisor, the loss of the step is the mean of the K losses. But a mean over the elements that
+ * count has a divisor d that depends on the data of its body. There the loss of the step is
+ *   (S1 + .. + SK) / D   with body k's loss Sk / dk, and D = d1 + .. + dK
+ * While the bodies run, the gradients are those of the loss of the bodies so far. If D is their
+ * divisor, with this body, and E the one before, then the slots are multiplied by E / D, and
+ * this body's gradients by d / D. So their size does not depend on the number of bodies, and the
+ * loss scale need not either. A body in which nothing counts changes nothing.
+ *
+ * As in pass members, a loss is a sum over samples through linear ops. `d` may be any function of
+ * one such sum c that no parameter reaches, as in clamp(mask.sum(), min=1). Then D and E are this
+ * function of the sum of c over the bodies. */
+#include "counted.h"
+#include "compiler/rules/rules.h"
+#include <string.h>
+
+bool *needed_for(Compile *c, Value v)
+{
+  bool *out = arena_array(c->arena, bool, v.id + 1);
+  out[v.id] = true;
+  for (uint32_t id = v.id; id > 0; id--) {
+    const Node *n = &c->graph->nodes.at[id];
+    for (uint32_t i = 0; i < n->n_in && out[id]; i++) out[n->in[i].id] = true;
+  }
+  return out;
+}
+
+Value counted_empty(Compile *c, const Cursor *at, Value v)
+{
+  const bool *needed = needed_for(c, v);
+  Value out = {0};
+  for (uint32_t id = 1; id <= v.id; id++) {
+    const Node *n = &c->graph->nodes.at[id];
+    if (!needed[id] || n->op != OP_counted_mean || n->loop || ir_elements(n) > 1) continue;
+    Value count = ir_reshape(c, at, n->in[1], NULL, 0);
+    Value one = ir_binary(c, at, op_named("eq"), count, ir_number(c, at, 0));
+    out = out.id ? ir_binary(c, at, op_named("logical_or"), out, one) : one;
+  }
+  return out;
+}
+
+/* ---- how bodies enter a loss ---- */
+
+typedef enum Kind {
+  ALIKE, /* the same in all bodies */
+  OTHER, /* depends on the data, in another way than those below */
+  SUM,   /* a sum over elements, one number */
+  MEAN,
+  RATIO, /* a SUM divided by a number that depends on data alone */
+  MIXED  /* computed from a RATIO, or with a divisor, in another way than linearly */
+} Kind;
+
+typedef struct Parts { /* by node id */
+  Compile *c;
+  bool *data, *trained; /* the value depends on samples, on a parameter */
+  Kind *kind;
+  Value *divisor; /* of a RATIO */
+} Parts;
+
+static Kind kind_in(const Parts *p, const Node *n, uint32_t i)
+{
+  return p->kind[n->in[i].id];
+}
+
+static bool is_mixed(const Parts *p, const Node *n)
+{
+  bool mixed = false;
+  for (uint32_t i = 0; i < n->n_in; i++) mixed = mixed || kind_in(p, n, i) >= RATIO;
+  return mixed;
+}
+
+/* Whether both compute the same value. Pass simplify, which shares such nodes, runs later. */
+static bool is_same(const Graph *g, Value a, Value b)
+{
+  const Node *x = ir_node(g, a), *y = ir_node(g, b);
+  bool same = a.id == b.id || (x->op == y->op && x->stream == y->stream && x->n_in == y->n_in &&
+                               !memcmp(x->attr, y->attr, sizeof x->attr) && !op_draws(x));
+  for (uint32_t i = 0; i < x->n_in && same && a.id != b.id; i++)
+    same = is_same(g, x->in[i], y->in[i]);
+  return same;
+}
+
+/* Returns the sum or mean over samples from which v is computed; {0}: there is none. *single is
+ * false if there are several. */
+static Value find_count(const Parts *p, Value v, bool *single)
+{
+  const Node *n = ir_node(p->c->graph, v);
+  Value out = {0};
+  if (p->kind[v.id] == SUM || p->kind[v.id] == MEAN) return v;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!p->data[n->in[i].id]) continue;
+    Value one = find_count(p, n->in[i], single);
+    if (out.id && !is_same(p->c->graph, out, one)) *single = false;
+    if (one.id) out = one;
+  }
+  return out;
+}
+
+static Kind divided(Parts *p, const Node *n, uint32_t id)
+{
+  bool single = true;
+  Value d = n->in[1], count = {0};
+  if (kind_in(p, n, 1) == ALIKE) {
+    p->divisor[id] = p->divisor[n->in[0].id];
+    return kind_in(p, n, 0);
+  }
+  if (ir_elements(ir_node(p->c->graph, d)) == 1) count = find_count(p, d, &single);
+  if (!count.id) return is_mixed(p, n) ? MIXED : OTHER;
+  bool sums = kind_in(p, n, 0) == SUM && p->kind[count.id] == SUM;
+  if (!sums || !single || p->trained[d.id]) return MIXED;
+  p->divisor[id] = d;
+  return RATIO;
+}
+
+static Kind added(Parts *p, const Node *n, uint32_t id)
+{
+  Kind a = kind_in(p, n, 0), b = kind_in(p, n, 1), other = a == ALIKE ? b : a;
+  Value d = p->divisor[n->in[0].id], e = p->divisor[n->in[1].id];
+  bool ratios = a == RATIO && b == RATIO && is_same(p->c->graph, d, e);
+  p->divisor[id] = d.id ? d : e;
+  if (ratios || (a == b && a < RATIO)) return a;
+  if (a == ALIKE || b == ALIKE) return other >= RATIO ? other : OTHER;
+  return is_mixed(p, n) ? MIXED : OTHER;
+}
+
+/* If the op of one number is linear in one input and the others are alike, returns that input. */
+static Value passed_on(const Parts *p, const Node *n)
+{
+  const Node *x = ir_in(p->c, n, 0);
+  if (n->op == OP_slice && x->op == OP_member_sum) { /* several numbers in one exchange */
+    const Node *all = ir_in(p->c, x, 0);
+    if (all->op == OP_cat && all->n_in == ir_elements(all)) return all->in[attr_int(n, "start")];
+  }
+  bool linear = op_has(n, T_linear) || n->op == op_named("neg") || n->op == OP_member_sum;
+  if (linear && ir_elements(x) == 1) return n->in[0];
+  for (uint32_t i = 0; i < 2 && n->op == op_named("mul"); i++)
+    if (kind_in(p, n, !i) == ALIKE) return n->in[i];
+  return (Value){0};
+}
+
+static Kind kind_of(Parts *p, const Node *n, uint32_t id)
+{
+  bool sums = op_has(n, T_sums) || op_of(n)->tmpl == TMPL_gemm, mixed = is_mixed(p, n);
+  if (!p->data[id]) return ALIKE;
+  if (ir_elements(n) > 1) return mixed ? MIXED : OTHER;
+  if (n->op == OP_add || n->op == op_named("sub")) return added(p, n, id);
+  if (n->op == OP_div || n->op == OP_counted_mean) return divided(p, n, id);
+  if (sums && kind_in(p, n, 0) == OTHER && !mixed) return n->op == op_named("mean") ? MEAN : SUM;
+  Value from = passed_on(p, n);
+  p->divisor[id] = p->divisor[from.id];
+  if (from.id) return p->kind[from.id];
+  return mixed ? MIXED : OTHER;
+}
+
+Divisor counted_divisor(Compile *c, Value loss)
+{
+  uint32_t n = loss.id + 1;
+  Parts p = {c, arena_array(c->arena, bool, n), arena_array(c->arena, bool, n),
+             arena_array(c->arena, Kind, n), arena_array(c->arena, Value, n)};
+  bool single = true;
+  for (uint32_t id = 1; id < n; id++) {
+    const Node *node = &c->graph->nodes.at[id];
+    p.data[id] = node->op == OP_source || op_draws(node);
+    p.trained[id] = ir_parameter(c->graph, node);
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      p.data[id] = p.data[id] || p.data[node->in[i].id];
+      p.trained[id] = p.trained[id] || p.trained[node->in[i].id];
+    }
+    p.kind[id] = kind_of(&p, node, id);
+  }
+  Value d = p.kind[loss.id] == RATIO ? p.divisor[loss.id] : (Value){0};
+  return (Divisor){d, d.id ? find_count(&p, d, &single) : d, p.kind[loss.id] == MIXED};
+}
+
+/* ---- the shares of bodies ---- */
+
+/* Appends v, computed from `value` in the place of `count`. */
+static Value with_count(Compile *c, const Cursor *at, Value v, Value count, Value value)
+{
+  Node n = *ir_node(c->graph, v);
+  if (is_same(c->graph, v, count)) return value;
+  Value *in = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
+  bool changed = false;
+  for (uint32_t i = 0; i < n.n_in; i++) {
+    in[i] = n.in[i].id ? with_count(c, at, n.in[i], count, value) : n.in[i];
+    changed = changed || in[i].id != n.in[i].id;
+  }
+  return changed ? ir_append_values(c, at, n.op, in, n.n_in, n.attr) : v;
+}
+
+/* Returns x / y, or 0 if y is 0: nothing has counted so far. */
+static Value quotient(Compile *c, const Cursor *at, Value x, Value y)
+{
+  Value zero = ir_number(c, at, 0), none = ir_binary(c, at, op_named("eq"), y, zero);
+  Value ratio = ir_binary(c, at, OP_div, x, y);
+  return ir_append(c, at, OP_where, (Value[]){none, zero, ratio}, 3, NULL);
+}
+
+void counted_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metric,
+                    Value *out_share, Value *out_kept)
+{
+  Value own = ir_cast(c, at, ir_reshape(c, at, d->of, NULL, 0), AMPC_F32), divisor[2];
+  Value count = ir_cast(c, at, ir_reshape(c, at, d->count, NULL, 0), AMPC_F32);
+  for (int64_t i = 0; i < 2; i++) {
+    Value sum = ir_append(c, at, OP_body_sum, &count, 1,
+                          ATTRS({"metric", {.i = metric}}, {"adds", {.i = i}}));
+    Node shape = *ir_node(c->graph, d->count);
+    sum = ir_reshape(c, at, sum, shape.dim, shape.rank);
+    divisor[i] = with_count(c, at, d->of, d->count, sum);
+    divisor[i] = ir_cast(c, at, ir_reshape(c, at, divisor[i], NULL, 0), AMPC_F32);
+  }
+  *out_share = quotient(c, at, own, divisor[1]);
+  *out_kept = quotient(c, at, divisor[0], divisor[1]);
+}

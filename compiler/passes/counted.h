@@ -1,0 +1,20 @@
+/* Means over the elements that count. */
+#pragma once
+#include "passes.h"
+
+/* Returns an array, indexed by node id: v is computed from this node. */
+bool *needed_for(Compile *c, Value v);
+/* Appends a bool: true if v is computed from a mean of no elements. {0}: v has no such mean. */
+Value counted_empty(Compile *c, const Cursor *at, Value v);
+
+/* How the bodies of a step enter its loss: Note [bodies] in counted.c. */
+typedef struct Divisor {
+  Value of;    /* the divisor of the loss of one body; {0}: all bodies count alike */
+  Value count; /* a sum over samples, from which `of` is computed */
+  bool mixed;  /* the loss is no mean with one divisor, so the bodies do not give the step's loss */
+} Divisor;
+Divisor counted_divisor(Compile *c, Value loss);
+/* Appends the sum of the counts of the step's bodies, kept in the metric. *out_share is the part of
+ * this body in the loss of the bodies so far, *out_kept that of the earlier bodies. */
+void counted_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metric,
+                    Value *out_share, Value *out_kept);
