@@ -72,15 +72,22 @@ static bool is_mixed(const Parts *p, const Node *n)
   return mixed;
 }
 
-/* Whether both compute the same value. Pass simplify, which shares such nodes, runs later. */
-static bool is_same(const Graph *g, Value a, Value b)
+/* Whether both compute the same value. Pass simplify, which shares such nodes, runs later. Values
+ * are taken for different after *left comparisons of nodes. */
+static bool compare(const Graph *g, Value a, Value b, int *left)
 {
   const Node *x = ir_node(g, a), *y = ir_node(g, b);
-  bool same = a.id == b.id || (x->op == y->op && x->stream == y->stream && x->n_in == y->n_in &&
-                               !memcmp(x->attr, y->attr, sizeof x->attr) && !op_draws(x));
-  for (uint32_t i = 0; i < x->n_in && same && a.id != b.id; i++)
-    same = is_same(g, x->in[i], y->in[i]);
+  if (a.id == b.id) return true;
+  bool same = (*left)-- > 0 && x->op == y->op && x->stream == y->stream && x->n_in == y->n_in &&
+              !memcmp(x->attr, y->attr, sizeof x->attr) && !op_draws(x);
+  for (uint32_t i = 0; i < x->n_in && same; i++) same = compare(g, x->in[i], y->in[i], left);
   return same;
+}
+
+static bool is_same(const Graph *g, Value a, Value b)
+{
+  int left = 1000;
+  return compare(g, a, b, &left);
 }
 
 /* Returns the sum or mean over samples from which v is computed; {0}: there is none. *single is
