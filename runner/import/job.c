@@ -122,7 +122,9 @@ static ampc_status read_size(Job *j, const char *given)
   }
   if (!v)
     return bad_size(given, text(j->r, "the model has no input of this name; the first one is %s",
-                                j->r->arguments.n ? j->r->arguments.at[0]->name : "missing"));
+                                j->r->arguments.n
+                                    ? arena_shown(j->r->arena, j->r->arguments.at[0]->name, "")
+                                    : "missing"));
   int64_t rank = 0, axis = 1;
   rank_of(v, &rank);
   ampc_status status = AMPC_OK;
@@ -251,8 +253,9 @@ static const char *why_untrained(const Reader *r)
   if (type && !onnx_is_float(type)) return "its first result is no tensor of floats";
   for (uint32_t i = 0; i < r->arguments.n; i++)
     if (!is_batch(r, r->arguments.at[i]))
-      return text(r, "the first size of %s is not that of %s", r->arguments.at[i]->name,
-                  r->arguments.at[0]->name);
+      return text(r, "the first size of %s is not that of %s",
+                  arena_shown(r->arena, r->arguments.at[i]->name, ""),
+                  arena_shown(r->arena, r->arguments.at[0]->name, ""));
   for (uint32_t i = 0; i < r->members.n; i++)
     if (strncmp(r->members.at[i].text, "Buffer(", 7) != 0) return NULL;
   return "no tensor of it trains";
@@ -286,7 +289,7 @@ static const char *producer(const Reader *r)
               version ? arena_shown(r->arena, version, "") : "");
 }
 
-/* "freeze" with the patterns as strings */
+/* What the model loads, and what it freezes. */
 static void write_clauses(Job *j, const JobWishes *wishes, Text *out)
 {
   if (!j->r->stored.n) return;
