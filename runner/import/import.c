@@ -22,7 +22,8 @@ static const OptionRow import_options[] = {
     {NULL, 'o', "FILE", "the job to write", .kind = OPTION_text, FIELD(out)},
     {"weights", 0, "FILE", "the weights to write (default: as -o, with .safetensors)",
      .kind = OPTION_text, FIELD(weights)},
-    {"force", 0, NULL, "overwrite an existing job and files of other kinds, but never the model",
+    {"force", 0, NULL,
+     "overwrite an existing job and files of other kinds, but never the model or its tensors",
      .kind = OPTION_flag, FIELD(force)},
     {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
     {0}};
