@@ -61,7 +61,7 @@ ROOMS = {
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
     "runner/profile": "compiler/cli compiler/cost runner inspect jit job runtime",
     "runner/report": "compiler/cli compiler/cost compiler/emit compiler/explain compiler/nvrtc compiler/passes"
-                     " runner inspect runtime/data/formats",
+                     " runner inspect job runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/tune": "compiler compiler/cli compiler/cost compiler/graph compiler/syntax runner jit job probe"

@@ -38,7 +38,8 @@ static const OptionRow import_options[] = {
      .kind = OPTION_text, FIELD(train)},
     {"freeze", 0, "PATTERNS", "parameters of the job that do not train, as 'features.**,norm.*'",
      .kind = OPTION_text, FIELD(freeze)},
-    {"force", 0, NULL, "overwrite an existing job and files of other kinds, but never the model",
+    {"force", 0, NULL,
+     "overwrite an existing job and files of other kinds, but never the model or its tensors",
      .kind = OPTION_flag, FIELD(force)},
     {"quiet", 'q', NULL, "print warnings only", .kind = OPTION_flag, FIELD(quiet)},
     {0}};
