@@ -87,23 +87,24 @@ made = [np.asarray(transform(Image.open(f"pictures/{c}/{n}").convert("RGB"))).tr
 np.save("pictures/expected.npy", np.stack(made))
 
 # Kinds that other libraries decode; expected.npy has torchvision's results.
-os.makedirs("kinds/all", exist_ok=True)
-picture(23, 18, 8).save("kinds/all/true.bmp")
-picture(23, 18, 9).quantize(200).save("kinds/all/palette.bmp")
-picture(23, 18, 10).convert("1").save("kinds/all/one_bit.bmp")
+for folder in ("bmp", "tif", "webp"):
+    os.makedirs(f"kinds/{folder}", exist_ok=True)
+picture(23, 18, 8).save("kinds/bmp/true.bmp")
+picture(23, 18, 9).quantize(200).save("kinds/bmp/palette.bmp")
+picture(23, 18, 10).convert("1").save("kinds/bmp/one_bit.bmp")
 solid = picture(23, 18, 11).convert("RGBA")
-solid.save("kinds/all/four.bmp")
-picture(23, 18, 12).save("kinds/all/lossless.webp", lossless=True)
-picture(48, 36, 13).save("kinds/all/lossy.webp", quality=80)
+solid.save("kinds/bmp/four.bmp")
+picture(23, 18, 12).save("kinds/webp/lossless.webp", lossless=True)
+picture(48, 36, 13).save("kinds/webp/lossy.webp", quality=80)
 seen = picture(23, 18, 14)
 seen.putalpha(alpha.resize((23, 18)))
-seen.save("kinds/all/alpha.webp", lossless=True, exact=True)
-seen.save("kinds/all/alpha.tif")
-picture(23, 18, 15).save("kinds/all/lzw.TIFF", compression="tiff_lzw")
-picture(23, 18, 16).convert("L").save("kinds/all/grey.tif", compression="tiff_adobe_deflate")
-picture(23, 18, 17).quantize(100).save("kinds/all/palette.tif")
-made = [np.asarray(transform(Image.open(f"kinds/all/{n}").convert("RGB"))).transpose(2, 0, 1)
-        for n in sorted(os.listdir("kinds/all"))]
+seen.save("kinds/webp/alpha.webp", lossless=True, exact=True)
+seen.save("kinds/tif/alpha.tif")
+picture(23, 18, 15).save("kinds/tif/lzw.TIFF", compression="tiff_lzw")
+picture(23, 18, 16).convert("L").save("kinds/tif/grey.tif", compression="tiff_adobe_deflate")
+picture(23, 18, 17).quantize(100).save("kinds/tif/palette.tif")
+made = [np.asarray(transform(Image.open(f"kinds/{c}/{n}").convert("RGB"))).transpose(2, 0, 1)
+        for c in ("bmp", "tif", "webp") for n in sorted(os.listdir(f"kinds/{c}"))]
 np.save("kinds/expected.npy", np.stack(made))
 
 for folder in ("jpg", "png"):

@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/lower/elaborate.h"
 #include "compiler/lower/evaluate.h"
+#include "runtime/plan/formats.h"
 
 /* ---- block.c ---- */
 void lower_members(Lower *l);
@@ -44,3 +45,9 @@ bool look_at(Lower *l, const ampc_source *s);
 
 /* ---- source.c ---- */
 extern const Native source_natives[];
+const char *data_path(Lower *l, const char *path); /* relative to the data folder */
+
+/* ---- columns.c ---- */
+/* Reads the names of classes from the file, and adds them to the arguments. So the program keeps
+ * them, and another file cannot number the classes differently. */
+bool read_classes(Lower *l, const ampc_format *format, Span span, ampc_source *s);

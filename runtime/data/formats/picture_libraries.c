@@ -4,6 +4,7 @@
 #include "picture_libraries.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include "runtime/plan/toolkit.h"
@@ -18,41 +19,90 @@
 #define PNG_FILE "libpng" NUMBER(PNG_LIBPNG_VER_SONUM) ".so." NUMBER(PNG_LIBPNG_VER_SONUM)
 
 enum { WHY = 300 };
-/* Loads a library; it stays loaded until the process ends. On failure `why` has the reason. */
-static void load(const char *file, const ampc_symbol *symbols, size_t n, void *table, char *why)
+
+typedef struct Library {
+  const char *file, *needed; /* needed: what a message says if it is missing */
+  const ampc_symbol *symbols;
+  size_t n;
+  void *table;
+  atomic_bool tried;
+  char why[WHY]; /* empty: the library was loaded */
+} Library;
+
+/* Loads a library once; it stays loaded until the process ends. */
+static ampc_status use(Library *l)
 {
-  void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  const char *missing = library ? ampc_bind(library, symbols, n, table) : NULL;
-  if (!library) snprintf(why, WHY, "%s", dlerror());
-  if (missing) snprintf(why, WHY, "%s has no %s", file, missing);
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  if (!atomic_load(&l->tried)) {
+    pthread_mutex_lock(&lock);
+    if (!atomic_load(&l->tried)) {
+      void *library = dlopen(l->file, RTLD_NOW | RTLD_LOCAL);
+      const char *missing = library ? ampc_bind(library, l->symbols, l->n, l->table) : NULL;
+      if (!library) snprintf(l->why, WHY, "%s", dlerror());
+      if (missing) snprintf(l->why, WHY, "%s has no %s", l->file, missing);
+      atomic_store(&l->tried, true);
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  return *l->why ? ampc_fail(AMPC_RUN_FAILED, "%s: %s", l->needed, l->why) : AMPC_OK;
 }
 
-/* Defines picture_NAME_library, which loads the library once. */
-#define LIBRARY(name, Table, FUNCTIONS, file, needed)                                              \
-  static const ampc_symbol name##_symbols[] = {FUNCTIONS(name##_ROW)};                             \
-  static Table name;                                                                               \
-  static char name##_why[WHY]; /* empty: the library was loaded */                                 \
-  static void load_##name(void)                                                                    \
-  {                                                                                                \
-    load(file, name##_symbols, sizeof name##_symbols / sizeof *name##_symbols, &name, name##_why); \
-  }                                                                                                \
-  ampc_status picture_##name##_library(const Table **out)                                          \
-  {                                                                                                \
-    static pthread_once_t once = PTHREAD_ONCE_INIT;                                                \
-    pthread_once(&once, load_##name);                                                              \
-    *out = &name;                                                                                  \
-    if (!*name##_why) return AMPC_OK;                                                              \
-    return ampc_fail(AMPC_RUN_FAILED, "%s: %s", needed, name##_why);                               \
-  }
+ampc_status picture_jpeg_library(const JpegLibrary **out)
+{
+#define ROW(name) {#name, offsetof(JpegLibrary, name)},
+  static const ampc_symbol symbols[] = {JPEG_FUNCTIONS(ROW)};
+#undef ROW
+  static JpegLibrary table;
+  static Library library = {.file = JPEG_FILE,
+                            .needed = "JPEG pictures need libjpeg-turbo (Debian: libjpeg62-turbo)",
+                            .symbols = symbols,
+                            .n = sizeof symbols / sizeof *symbols,
+                            .table = &table};
+  *out = &table;
+  return use(&library);
+}
 
-#define jpeg_ROW(function) {#function, offsetof(JpegLibrary, function)},
-#define png_ROW(function)  {#function, offsetof(PngLibrary, function)},
-#define webp_ROW(function) {#function, offsetof(WebpLibrary, function)},
-#define tiff_ROW(function) {#function, offsetof(TiffLibrary, function)},
-LIBRARY(jpeg, JpegLibrary, JPEG_FUNCTIONS, JPEG_FILE,
-        "JPEG pictures need libjpeg-turbo (Debian: libjpeg62-turbo)")
-LIBRARY(png, PngLibrary, PNG_FUNCTIONS, PNG_FILE, "PNG pictures need libpng (Debian: libpng16-16)")
-LIBRARY(webp, WebpLibrary, WEBP_FUNCTIONS, "libwebp.so.7",
-        "WebP pictures need libwebp (Debian: libwebp7)")
-LIBRARY(tiff, TiffLibrary, TIFF_FUNCTIONS, "libtiff.so.6",
-        "TIFF pictures need libtiff 4.5 (Debian: libtiff6)")
+ampc_status picture_png_library(const PngLibrary **out)
+{
+#define ROW(name) {#name, offsetof(PngLibrary, name)},
+  static const ampc_symbol symbols[] = {PNG_FUNCTIONS(ROW)};
+#undef ROW
+  static PngLibrary table;
+  static Library library = {.file = PNG_FILE,
+                            .needed = "PNG pictures need libpng (Debian: libpng16-16)",
+                            .symbols = symbols,
+                            .n = sizeof symbols / sizeof *symbols,
+                            .table = &table};
+  *out = &table;
+  return use(&library);
+}
+
+ampc_status picture_webp_library(const WebpLibrary **out)
+{
+#define ROW(name) {#name, offsetof(WebpLibrary, name)},
+  static const ampc_symbol symbols[] = {WEBP_FUNCTIONS(ROW)};
+#undef ROW
+  static WebpLibrary table;
+  static Library library = {.file = "libwebp.so.7",
+                            .needed = "WebP pictures need libwebp (Debian: libwebp7)",
+                            .symbols = symbols,
+                            .n = sizeof symbols / sizeof *symbols,
+                            .table = &table};
+  *out = &table;
+  return use(&library);
+}
+
+ampc_status picture_tiff_library(const TiffLibrary **out)
+{
+#define ROW(name) {#name, offsetof(TiffLibrary, name)},
+  static const ampc_symbol symbols[] = {TIFF_FUNCTIONS(ROW)};
+#undef ROW
+  static TiffLibrary table;
+  static Library library = {.file = "libtiff.so.6",
+                            .needed = "TIFF pictures need libtiff 4.5 (Debian: libtiff6)",
+                            .symbols = symbols,
+                            .n = sizeof symbols / sizeof *symbols,
+                            .table = &table};
+  *out = &table;
+  return use(&library);
+}
