@@ -35,7 +35,7 @@ static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int6
 enum { MANY_INPUTS = 32 };
 
 /* Returns the number of inputs from `first` on that have one size and places in memory. *same: all
- * are one tensor. */
+ * are one tensor, as on a GPU, where a table would be in local memory. */
 static uint32_t alike_inputs(const Kernel *k, const Node *n, uint32_t first, uint32_t axis,
                              bool *same)
 {
@@ -44,7 +44,7 @@ static uint32_t alike_inputs(const Kernel *k, const Node *n, uint32_t first, uin
   *same = true;
   for (; i < n->n_in && ir_in(k->c, n, i)->dim[axis] == size; i++) {
     uint32_t own = argument_of(k, n->in[i]);
-    if (own >= k->args.n) break;
+    if (own >= k->args.n || (own != from && !is_cpu_target(k->c))) break;
     *same = *same && own == from;
   }
   return i - first;

@@ -7,7 +7,7 @@ text, in C and in CUDA. The C must compile without a warning about comments.
   hostile_text.py --write FOLDER  the jobs, as seeds for the fuzzer"""
 import os, re, subprocess, sys, tempfile
 
-JOB = '''data points(n: int) { return %(source)s, synthetic(n, [], i64, 0, 4) }
+JOB = '''data points(n: int) { return %(source)s, %(labels)s }
 module Net {
   fc = Linear(8, 4)
   def forward(x) {
@@ -15,7 +15,7 @@ module Net {
     return relu(y)
   }
 }
-model net = Net()
+model net = %(net)s
 optimizer opt = SGD(net, lr=0.1, momentum=0.9)
 precision f16
 train x, y in points(64) with batch=16, epochs=2, name=%(name)s%(options)s {
@@ -24,10 +24,12 @@ train x, y in points(64) with batch=16, epochs=2, name=%(name)s%(options)s {
 eval x, y in points(64) with batch=16, name=%(eval)s {
   metric acc = accuracy(net(x), y)
 }
-infer probe(x: f32[4, 8]) { return net(x) }
+infer probe(x: f32[4, 8]) { return net(x), argmax(net(x), -1) }
 '''
+CLASSES = 'csv("c.csv", "s", classes=["%s", "b", "c", "d, e"], samples=n)' # the names are in the file, too
+LOADED = 'Net() { load("w", strip="%s", unused=["%s", "b, c"]) }' # names of tensors
 PLAIN = {'line': '', 'post': '', 'name': '"t"', 'eval': '"e"', 'options': ', save="s"',
-         'source': 'synthetic(n, [8])'}
+         'source': 'synthetic(n, [8])', 'labels': 'synthetic(n, [], i64, 0, 4)', 'net': 'Net()'}
 CODE = '{int PWNED();PWNED();}'
 
 # Ends of lines that are copied into // comments: characters that a compiler may take for a line end
@@ -38,7 +40,7 @@ ENDS = ['# C:\\data\\', '# C:\\data\\\t', '# a\\\v', '# a\\\f', '# a\\ \t ', '# 
         '# "' + CODE, "# '" + CODE, '# é ß 😀 \\'.encode().decode('latin1')]
 NAMES = ['warm up', 'a,b', '*/' + CODE + '/*', '\\\\', '?\\?/', '\\"' + CODE + '\\"', '// ' + CODE,
          'a(void){} __attribute__((constructor)) void PWNED(void){', "'", '%s%n', '$(PWNED)', 'int', '1st',
-         'größe'.encode().decode('latin1'), 'x' * 100, 't_1', 'a b']
+         'größe'.encode().decode('latin1'), 'x' * 100, 't_1', 'a b', '5\\" pipe, round']
 FILES = ['plain.amp', 'a b.amp', '*PWNED.amp', '\n' + CODE + '\n.amp', '\r' + CODE + '.amp', 'a\\', 'a??\\',
          'x\n#define PWNED .amp', '"' + CODE + '.amp', '-DPWNED.amp', '\x1b[31mPWNED.amp', '\xff.amp',
          '\xe2\x80\xaePWNED.amp']
@@ -61,6 +63,8 @@ def jobs():
     yield 'j.amp', job(line=' # C:\\').replace(b'\n', b'\r\n'), job()
     for name in NAMES:
         yield 'j.amp', job(name='"%s"' % name, eval='"e %s"' % name if len(name) < 90 else '"e"'), job()
+        yield 'j.amp', job(labels=CLASSES % name), job(labels=CLASSES % 'a')
+        yield 'j.amp', job(net=LOADED % (name, name)), job(net=LOADED % ('a', 'a'))
     yield 'j.amp', job(name='"a b"', eval='"a_b"'), job()
     yield 'j.amp', job(options=', save="\\"%s\\n\\\\"' % CODE), job()
     source = 'idx("%s\\n\\x1b\\\\?\\?/\\"*/", shape=[8])'

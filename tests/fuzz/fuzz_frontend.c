@@ -36,10 +36,24 @@ static bool is_plain(const char *s, size_t n)
   return true;
 }
 
+/* True if the line ends within a string. In a line without a comment or a character in single
+ * quotes, each string begins and ends with a quote that no backslash escapes. */
+static bool ends_in_string(const char *s, size_t n)
+{
+  bool quoted = false;
+  if (memchr(s, '\'', n)) return false;
+  for (size_t i = 0; i < n; i++) {
+    if (!quoted && i + 1 < n && s[i] == '/' && (s[i + 1] == '/' || s[i + 1] == '*')) return false;
+    if (s[i] == '"') quoted = !quoted;
+    if (s[i] == '\\' && quoted) i++;
+  }
+  return quoted;
+}
+
 /* Checks lines: no control characters for terminals, no comment that continues on the next line
- * (Note [the user's text in C]). Only ampc's own macros and the copied texts of ops may continue
- * lines. */
-static void check_lines(const Text *text)
+ * (Note [the user's text in C]), and no string that goes on there. Only ampc's own macros and the
+ * copied texts of ops may continue lines. */
+static void check_lines(const Text *text, bool code)
 {
   bool own = strstr(text->at, "\n#line ") != NULL;
   if (strlen(text->at) != text->n) refuse("a NUL in the text", text);
@@ -49,6 +63,7 @@ static void check_lines(const Text *text)
     bool joined = n && (s[n - 1] == '\\' || (n >= 3 && memcmp(s + n - 3, "?\?/", 3) == 0));
     bool comment = memmem(s, n, "//", 2) != NULL;
     if (joined && comment && !own) refuse("a comment that continues on the next line", text);
+    if (code && !own && ends_in_string(s, n)) refuse("a string that ends at no quote", text);
     s += n + (s[n] == '\n');
   }
 }
@@ -83,13 +98,14 @@ static void report_memory(Compile *c, Text *out)
 
 static void emit_all(Compile *c)
 {
+  enum { N_CODE = 3 }; /* the emitters of C come first */
   static Emitter *const emitters[] = {emit_whole,  emit_kernels, emit_one,   emit_plan,
                                       emit_params, print_graph,  print_tree, report_memory};
   for (size_t i = 0; i < sizeof emitters / sizeof *emitters; i++) {
     Text text;
     text_init(&text, c->arena);
     emitters[i](c, &text);
-    check_lines(&text);
+    check_lines(&text, i < N_CODE);
   }
 }
 

@@ -54,16 +54,20 @@ static const char *frozen_path(Lower *l, const Parameter *p, const bool *read)
   return dot ? arena_strndup(l->arena, path, (size_t)(dot - path)) : path;
 }
 
-/* Sets read[i] if a loss of the optimizer reaches entry i, a parameter or a share. */
+/* Sets read[i] if a loss of the optimizer reaches entry i, a parameter or a share. If it reaches
+ * none, all entries stay: without a `minimize` there are no updates, and with one pass gradient
+ * reports what cuts the loss off. */
 static void mark_read(Lower *l, const Opt *o, bool *read)
 {
-  bool *needed = reached(l, o->index);
+  bool *needed = reached(l, o->index), any = false;
   for (uint32_t id = 1; id < l->g->nodes.n; id++) {
     const Node *n = &l->g->nodes.at[id];
     if (!needed[id] || !ir_parameter(l->g, n) || reads_average(l->g, n)) continue;
     uint32_t entry = share_find(l->g, (uint32_t)attr_int(n, "index"), o->index);
-    if (entry != NO_SHARE) read[entry] = true;
+    if (entry != NO_SHARE) read[entry] = any = true;
   }
+  for (uint32_t i = 0; i < l->g->params.n; i++)
+    if (!any && l->g->params.at[i].optimizer == o->index) read[i] = true;
 }
 
 static void warn(Lower *l, const Parameter *p, const bool *read)
@@ -110,18 +114,15 @@ static void read_weights(Lower *l)
   }
 }
 
-/* True if the entry stays although no loss of its optimizer reaches it: an optimizer without a
- * `minimize` has no updates, and an average of a weight that another optimizer trains is kept by
- * the update. */
-static bool stays(const Graph *g, uint32_t entry, const bool *read)
+/* True if the optimizer of an entry keeps an average of a weight that another optimizer trains. The
+ * update keeps the average, so the entry stays. */
+static bool averages(const Graph *g, uint32_t entry, const bool *read)
 {
   const Parameter *p = &g->params.at[entry];
-  if (p->optimizer < 0) return false;
   bool trained = false;
   for (uint32_t i = 0; i < g->params.n; i++)
     trained = trained || (read[i] && share_weight(g, &g->params.at[i]) == share_weight(g, p));
-  const Optimizer *o = &g->optimizers.at[p->optimizer];
-  return !o->updates || (o->ema && trained);
+  return trained && p->optimizer >= 0 && g->optimizers.at[p->optimizer].ema;
 }
 
 void drop_unreached(Lower *l)
@@ -130,7 +131,7 @@ void drop_unreached(Lower *l)
   if (l->c->options.watch) return; /* the watched block may lack its `minimize` */
   bool *read = arena_array(l->arena, bool, g->params.n + 1);
   for (uint32_t i = 0; i < l->optimizers.n; i++) mark_read(l, l->optimizers.at[i], read);
-  for (uint32_t i = 0; i < g->params.n; i++) read[i] = read[i] || stays(g, i, read);
+  for (uint32_t i = 0; i < g->params.n; i++) read[i] = read[i] || averages(g, i, read);
   for (uint32_t i = 0; i < share_params(g); i++) {
     const Parameter before = g->params.at[i];
     if (read[i] || before.optimizer < 0) continue;
