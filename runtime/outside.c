@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include "runtime/base/convert.h"
 #include "runtime.h"
 
@@ -43,8 +44,13 @@ ampc_status outside_check(const ampc_program *p, const ampc_outside *o, const ch
   if (!o->check) return AMPC_OK;
   const ampc_check *k = &p->checks[o->check - 1];
   place_of(k->rank, k->dim, o->at, place, sizeof place);
-  return ampc_fail(AMPC_RUN_FAILED, "%s%s%san index is %lld, expected 0 to %" PRId64 " (%s)", when,
-                   place, *place ? " of " : "", o->value, k->rows - 1, k->why);
+  bool label = strncmp(k->why, AMPC_LABELS_OF, strlen(AMPC_LABELS_OF)) == 0;
+  return ampc_fail(AMPC_RUN_FAILED, "%s%s%s%s is %lld, expected 0 to %" PRId64 " (%s)", when, place,
+                   *place ? " of " : "",
+                   !label   ? "an index"
+                   : *place ? "the labels"
+                            : "a label",
+                   o->value, k->rows - 1, k->why);
 }
 
 ampc_status outside_take(ampc_runtime *rt)

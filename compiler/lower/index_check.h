@@ -13,3 +13,6 @@ const char *index_limit_name(Lower *l, const char *name);
  * `scan` there is no check, since effects are not allowed there. With or without a check, a wrong
  * index yields NaN. */
 void check_computed(Lower *l, Value v, int64_t n, const char *name, Span span);
+
+/* The same for computed labels of n classes; those that equal `ignored` are right. */
+void check_labels(Lower *l, Value v, int64_t n, int64_t ignored, const char *name, Span span);

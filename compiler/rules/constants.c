@@ -76,25 +76,46 @@ static void check_added(Compile *c, const Node *n, double v)
   if (vanishes(n->dtype, v)) warn_small(c, n, n->dtype, v, "nothing is added");
 }
 
-static void check_factor(Compile *c, const Node *n, double v, double factor)
+/* Returns which results of x * v (power 1), x / v (v is the inverse) or v / x (power -1) are
+ * infinite. Only results are rounded, so a number beyond f16 fits some operands; one beyond f32 is
+ * infinite itself. */
+static const char *infinite_where(Compile *c, DType d, double v, int power)
 {
-  if (overflows(n->dtype, factor)) warn_great(c, n, n->dtype, v, "most results are infinite");
-  if (vanishes(n->dtype, factor)) warn_small(c, n, n->dtype, v, "most results are 0");
+  double bound = pow(ampc_type_of(d)->overflow / fabs(v), power);
+  if (overflows(AMPC_F32, v)) return "most results are infinite";
+  return arena_printf(c->arena, "results are infinite where the tensor is %s %.2g",
+                      power > 0 ? "above" : "below", bound);
+}
+
+static const char *zero_where(Compile *c, DType d, double v, int power)
+{
+  double bound = pow(ampc_type_of(d)->least / 2 / fabs(v), power);
+  if (vanishes(AMPC_F32, v)) return "most results are 0";
+  return arena_printf(c->arena, "results are 0 where the tensor is %s %.2g",
+                      power > 0 ? "below" : "above", bound);
+}
+
+static void check_factor(Compile *c, const Node *n, double v, int power)
+{
+  DType d = n->dtype;
+  if (overflows(d, v)) warn_great(c, n, d, v, infinite_where(c, d, v, power));
+  if (vanishes(d, v)) warn_small(c, n, d, v, zero_where(c, d, v, power));
 }
 
 /* Checks v in v / x (input 0) or x / v. Division by too small a number overflows. */
 static void check_divided(Compile *c, const Node *n, double v, uint32_t input)
 {
   if (input == 0) {
-    check_factor(c, n, v, v);
+    check_factor(c, n, v, -1);
   } else if (v != 0 && overflows(n->dtype, 1 / v)) {
-    diag_warning(
-        c, W408, n->span, "division by %s overflows %s (largest %s): most results are infinite",
-        ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->greatest_text);
+    diag_warning(c, W408, n->span, "division by %s overflows %s (largest %s): %s",
+                 ir_number_text(c, v), ir_dtype_name(n->dtype),
+                 ampc_type_of(n->dtype)->greatest_text, infinite_where(c, n->dtype, 1 / v, 1));
     diag_help(c, "compute it in `autocast(f32)`");
   } else if (isfinite(v) && v != 0 && vanishes(n->dtype, 1 / v)) {
-    diag_warning(c, W408, n->span, "division by %s underflows %s (smallest %s): most results are 0",
-                 ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->least_text);
+    diag_warning(c, W408, n->span, "division by %s underflows %s (smallest %s): %s",
+                 ir_number_text(c, v), ir_dtype_name(n->dtype), ampc_type_of(n->dtype)->least_text,
+                 zero_where(c, n->dtype, 1 / v, 1));
     diag_help(c, "compute it in `autocast(f32)`");
   }
 }
@@ -126,7 +147,7 @@ static void check_operand(Compile *c, const Node *n, uint32_t input, double v)
     check_added(c, n, v);
     break;
   case OP_mul:
-    check_factor(c, n, v, v);
+    check_factor(c, n, v, 1);
     break;
   case OP_div:
     check_divided(c, n, v, input);

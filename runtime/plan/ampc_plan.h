@@ -133,6 +133,7 @@ typedef struct ampc_block {
 
 /* An index tensor that the step computes. Its values must be in [0, rows). The device checks them
  * (ampc_outside) if neither the compiler nor the loader can. */
+#define AMPC_LABELS_OF "classes of " /* the name of a check of labels begins with it */
 typedef struct ampc_check {
   const char *why; /* "rows of embedding, gpt2.amp:50" */
   int64_t rows;

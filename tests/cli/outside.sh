@@ -25,6 +25,7 @@ infer two(x: i64[1]) -> f32[1] {
 infer words(x: i64[1]) -> f32[1] {
   return ctc_loss(zeros(6, 1, 3), ones([1, 2], dtype=i64), x + N, x - 1, reduction="none")
 }
+infer classes(x: i64[1]) -> f32[] { return cross_entropy(zeros(1, 5), x + N, ignore_index=8) }
 infer gated(x: i64[1]) -> f32[1, 4] { return net.rnn(ones(4, 1, 3), lengths=x + N)[1].view(1, 4) }
 JOB
 python3 - <<'PY'
@@ -68,7 +69,11 @@ says "two subscripts" 5 "element [0] of an index is 9, expected 0 to 4 (rows of 
 passes "below 0, from the end" infer --block one --input last.npy
 [ "$(cat out)" = 4 ] || failed "arange(5)[-1]: $(cat out)"
 says "a length of ctc_loss" 5 "element [0] of an index is 12, expected 0 to 6 (\`input_lengths\` of ctc_loss, job.amp:17)" infer --block words --input y.npy
-says "a length of GRU" 5 "element [0] of an index is 5, expected 0 to 4 (\`lengths\` of GRU, job.amp:19)" infer --block gated --input last.npy
+says "a label" 5 "element [0] of the labels is 12, expected 0 to 4 (classes of cross_entropy, job.amp:19)" infer --block classes --input y.npy
+passes "a label that fits" infer --block classes --input lone.npy
+sed -i 's/ignore_index=8/ignore_index=12/' job.amp
+passes "a label that is ignored" infer --block classes --input y.npy
+says "a length of GRU" 5 "element [0] of an index is 5, expected 0 to 4 (\`lengths\` of GRU, job.amp:20)" infer --block gated --input last.npy
 passes "a length of GRU that fits" infer --block gated --input lone.npy
 passes "lengths that fit" infer --block words --input last.npy
 cp wrong.npy ids.npy

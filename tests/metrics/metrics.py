@@ -194,17 +194,20 @@ def modes(work):
 
 
 def wrong(work):
-    """The loader reports a label out of range; one that the job computes makes the metric NaN."""
+    """The loader reports a label out of range, the device one that the job computes, the matrix a prediction."""
     x, y = classes_data()
     y[17] = 5
     made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"])
     done = run(amp, "train", "--device", "cpu", "-q", made, status=3)
     check("the loader reports it", "sample 17 is 5, expected 0 to 4" in done.stderr and "classes of " in done.stderr, done.stderr)
-    made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")', "all = confusion(x, y)"], target=" * 1")
-    got = evaluated(made)
-    check("no f1 with a label out of range", got["f1"] is None and sum(map(sum, got["all"])) == 52, got)
+    made = make(work / "wrong", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro")'], target=" * 1")
+    done = run(amp, "train", "--device", "cpu", "-q", made, status=5)
+    check("the run reports it", "element [17] of the labels is 5, expected 0 to 4 (classes of f1" in done.stderr, done.stderr)
+    x, y = classes_data()
+    made = make(work / "wrong", x, [53, 5], y, 53, ["all = confusion(argmax(x, 1) * 2, y, classes=5)"])
+    none = 53 - sum(map(sum, evaluated(made)["all"]))
     shown = run(amp, "train", "--device", "cpu", "-q", made).stdout
-    check("the matrix reports it", "and 1 labels or predictions that are no class" in shown, shown)
+    check("the matrix reports predictions", none and f"and {none} labels or predictions that are no class" in shown, shown)
     y = [255] * 53
     made = make(work / "none", x, [53, 5], y, 20, ['f1 = f1(x, y, "macro", ignore_index=255)'])
     check("no f1 without samples", evaluated(made)["f1"] is None)

@@ -19,7 +19,7 @@ import bounds  # noqa: E402
 QUICK = '#!/bin/sh\nPATH=${PATH#*:}\nfor a; do shift; case $a in -O3) a=-O0 ;; esac; set -- "$@" "$a"; done\nexec %s "$@"\n'
 
 
-OUTSIDE = r"element \[.*\] of an index is"  # the correct message for an index out of range
+OUTSIDE = r"element \[.*\] of (an index|the labels) is"  # the correct message for an index out of range
 
 
 class Tools:

@@ -270,6 +270,32 @@ static void check_metrics(Lower *l, const Decl *decl)
   diag_help(l->c, "`metric acc = accuracy(net(x), y)`");
 }
 
+/* Whether the block changes state without a loss: it assigns to a Buffer, directly or by a layer
+ * such as batch norm, or measures for a Standardize. */
+static bool changes_state(const Lower *l)
+{
+  const Graph *g = l->g;
+  const BlockInfo *b = &g->blocks.at[l->run->block];
+  for (uint32_t i = 0; i < g->params.n; i++) {
+    uint32_t measured = g->params.at[i].measured;
+    if (measured > b->first_source && measured <= b->first_source + b->n_sources) return true;
+  }
+  for (uint32_t id = g->nodes.n - 1; id; id--) {
+    const Node *n = ir_node(g, (Value){id});
+    if (n->block == l->run->block && op_has(n, T_effect) && !op_has(n, T_adds)) return true;
+  }
+  return false;
+}
+
+/* Rejects a train block that trains nothing. The first variant has all statements. */
+static void check_trains(Lower *l, const Decl *decl)
+{
+  const Run *r = l->run;
+  if (r->n_losses || r->first != r->block || diag_error_count(l->c) || changes_state(l)) return;
+  fail(l, E605, decl->span, "this train block minimizes no loss and changes no Buffer");
+  diag_help(l->c, "`minimize cross_entropy(net(x), y) with opt`; an `eval` block only measures");
+}
+
 /* Elaborates one variant of a train or eval block, from its batch to the scaler's update. The code
  * between can reallocate the array of blocks, so b is looked up again. */
 static void elaborate(Lower *l, const Decl *decl)
@@ -286,7 +312,10 @@ static void elaborate(Lower *l, const Decl *decl)
   Frame frame = {.kind = train ? FRAME_train : FRAME_eval, .scope = s};
   if (train) every_probe(l, decl->span);
   exec_block(l, &frame, &decl->as.run.body);
-  if (!train) check_metrics(l, decl);
+  if (train)
+    check_trains(l, decl);
+  else
+    check_metrics(l, decl);
   watch_end(l, s);
   l->at.region = 0;
   if (train)

@@ -442,11 +442,12 @@ static Datum run_classes(Lower *l, Args *args)
   int64_t n = ARG(1).as.integer, ignored = ARG(2).as.integer;
   if (ARG(0).kind != D_tensor) return d_bool(true);
   ampc_source *s = source_behind(l, ARG(0).as.tensor);
+  if (!s) check_labels(l, ARG(0).as.tensor, n, ignored, ARG(3).as.text, args->span);
   if (!s) return d_bool(true);
   keep_classes(l, s);
   const Interval b = source_range(s);
   bool some_ignored = (double)ignored >= b.low && (double)ignored <= b.high;
-  const char *why = arena_printf(l->arena, "classes of %s", ARG(3).as.text);
+  const char *why = arena_printf(l->arena, AMPC_LABELS_OF "%s", ARG(3).as.text);
   if (has_file(s) || s->kind == AMPC_SOURCE_GIVEN)
     limit_values(l, s, n, some_ignored ? ignored : 0, why, args->span);
   if (s->kind == AMPC_SOURCE_SYNTHETIC && !labels_fit(l, b, n, ignored, ARG(3).as.text, args->span))
