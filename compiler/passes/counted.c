@@ -34,7 +34,7 @@ Value counted_empty(Compile *c, const Cursor *at, Value v)
   Value out = {0};
   for (uint32_t id = 1; id <= v.id; id++) {
     const Node *n = &c->graph->nodes.at[id];
-    if (!needed[id] || n->op != OP_counted_mean || n->loop || ir_elements(n) > 1) continue;
+    if (!needed[id] || n->op != op_named("counted_mean") || n->loop || ir_elements(n) > 1) continue;
     Value count = ir_reshape(c, at, n->in[1], NULL, 0);
     Value one = ir_binary(c, at, op_named("eq"), count, ir_number(c, at, 0));
     out = out.id ? ir_binary(c, at, op_named("logical_or"), out, one) : one;
@@ -154,7 +154,7 @@ static Kind kind_of(Parts *p, const Node *n, uint32_t id)
   if (!p->data[id]) return ALIKE;
   if (ir_elements(n) > 1) return mixed ? MIXED : OTHER;
   if (n->op == OP_add || n->op == op_named("sub")) return added(p, n, id);
-  if (n->op == OP_div || n->op == OP_counted_mean) return divided(p, n, id);
+  if (n->op == op_named("div") || n->op == op_named("counted_mean")) return divided(p, n, id);
   if (sums && kind_in(p, n, 0) == OTHER && !mixed) return n->op == op_named("mean") ? MEAN : SUM;
   Value from = passed_on(p, n);
   p->divisor[id] = p->divisor[from.id];
@@ -202,17 +202,19 @@ static Value with_count(Compile *c, const Cursor *at, Value v, Value count, Valu
 static Value quotient(Compile *c, const Cursor *at, Value x, Value y)
 {
   Value zero = ir_number(c, at, 0), none = ir_binary(c, at, op_named("eq"), y, zero);
-  Value ratio = ir_binary(c, at, OP_div, x, y);
-  return ir_append(c, at, OP_where, (Value[]){none, zero, ratio}, 3, NULL);
+  Value ratio = ir_binary(c, at, op_named("div"), x, y);
+  return ir_append(c, at, op_named("where"), (Value[]){none, zero, ratio}, 3, NULL);
 }
 
-void counted_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metric,
-                    Value *out_share, Value *out_kept)
+/* Appends the sum of the counts of the step's bodies, kept in the metric. *out_share is the part of
+ * this body in the loss of the bodies so far, *out_kept that of the earlier bodies. */
+static void append_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metric,
+                          Value *out_share, Value *out_kept)
 {
   Value own = ir_cast(c, at, ir_reshape(c, at, d->of, NULL, 0), AMPC_F32), divisor[2];
   Value count = ir_cast(c, at, ir_reshape(c, at, d->count, NULL, 0), AMPC_F32);
   for (int64_t i = 0; i < 2; i++) {
-    Value sum = ir_append(c, at, OP_body_sum, &count, 1,
+    Value sum = ir_append(c, at, op_named("body_sum"), &count, 1,
                           ATTRS({"metric", {.i = metric}}, {"adds", {.i = i}}));
     Node shape = *ir_node(c->graph, d->count);
     sum = ir_reshape(c, at, sum, shape.dim, shape.rank);
@@ -221,4 +223,43 @@ void counted_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metr
   }
   *out_share = quotient(c, at, own, divisor[1]);
   *out_kept = quotient(c, at, divisor[0], divisor[1]);
+}
+
+static void warn_mixed(Compile *c, const Node *minimize, int64_t bodies)
+{
+  diag_warning(c, W611, minimize->span,
+               "this loss is not one mean over the elements that count, so a step of %lld batches "
+               "(`accumulate`) differs from one with a batch %lld times as large",
+               (long long)bodies, (long long)bodies);
+  diag_help(c,
+            "write it as one sum over samples divided by one count, or replace `accumulate=%lld` "
+            "by a batch %lld times as large (on several ranks, if memory is short)",
+            (long long)bodies, (long long)bodies);
+}
+
+/* Returns the metric that reports the loss: pass lower has appended it before its `minimize`. */
+static int64_t loss_metric(const Graph *g, uint16_t block)
+{
+  uint32_t id = g->nodes.n - 1;
+  for (;; id--) {
+    const Node *n = &g->nodes.at[id];
+    bool found = n->op == OP_metric && n->block == block;
+    if (found && g->metrics.at[attr_int(n, "metric")].is_loss) return attr_int(n, "metric");
+  }
+}
+
+Value counted_share(Compile *c, const Node *minimize, uint32_t n, Value loss)
+{
+  Cursor at = ir_cursor_at(minimize, WHY_state);
+  const BlockInfo *b = &c->graph->blocks.at[minimize->block];
+  Divisor d = b->accumulate > 1 ? counted_divisor(c, loss) : (Divisor){.mixed = false};
+  Value share = {0}, kept;
+  at.origin = loss;
+  if (d.mixed && b->variant_of < 0) warn_mixed(c, minimize, b->accumulate);
+  if (!d.of.id) return share;
+  append_shares(c, &at, &d, loss_metric(c->graph, minimize->block), &share, &kept);
+  for (uint32_t i = 0; i < n; i++)
+    ir_append(c, &at, op_named("grad_rescale"), &kept, 1,
+              ATTRS({"optimizer", {.i = attr_int(&minimize[i], "optimizer")}}));
+  return share;
 }

@@ -14,7 +14,7 @@ typedef struct Divisor {
   bool mixed;  /* the loss is no mean with one divisor, so the bodies do not give the step's loss */
 } Divisor;
 Divisor counted_divisor(Compile *c, Value loss);
-/* Appends the sum of the counts of the step's bodies, kept in the metric. *out_share is the part of
- * this body in the loss of the bodies so far, *out_kept that of the earlier bodies. */
-void counted_shares(Compile *c, const Cursor *at, const Divisor *d, int64_t metric,
-                    Value *out_share, Value *out_kept);
+/* For the `n` minimize nodes of a loss. If its divisor depends on the data of a body, returns the
+ * share of this body in the loss of the bodies so far, and appends nodes that multiply the
+ * gradients of the earlier bodies by theirs. {0}: all bodies count alike. */
+Value counted_share(Compile *c, const Node *minimize, uint32_t n, Value loss);

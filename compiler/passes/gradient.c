@@ -228,48 +228,6 @@ static Value own_scale(Gradient *p, const Minimize *m)
   return lowest;
 }
 
-static void warn_mixed(Compile *c, const Node *minimize, int64_t bodies)
-{
-  diag_warning(c, W611, minimize->span,
-               "this loss is not one mean over the elements that count, so a step of %lld batches "
-               "(`accumulate`) differs from one with a batch %lld times as large",
-               (long long)bodies, (long long)bodies);
-  diag_help(c,
-            "write it as one sum over samples divided by one count, or replace `accumulate=%lld` "
-            "by a batch %lld times as large (on several ranks, if memory is short)",
-            (long long)bodies, (long long)bodies);
-}
-
-/* Returns the metric that reports the loss: pass lower has appended it before its `minimize`. */
-static int64_t loss_metric(const Graph *g, uint16_t block)
-{
-  uint32_t id = g->nodes.n - 1;
-  for (;; id--) {
-    const Node *n = &g->nodes.at[id];
-    bool found = n->op == OP_metric && n->block == block;
-    if (found && g->metrics.at[attr_int(n, "metric")].is_loss) return attr_int(n, "metric");
-  }
-}
-
-/* Sets the share of this body if the divisor of the loss depends on its data, and multiplies the
- * gradients of the earlier bodies by theirs. */
-static void append_share(Gradient *p, Minimize *m)
-{
-  Compile *c = p->c;
-  const Node *first = &m->nodes.at[0];
-  Cursor at = ir_cursor_at(first, WHY_state);
-  const BlockInfo *b = &c->graph->blocks.at[first->block];
-  Divisor d = b->accumulate > 1 ? counted_divisor(c, m->loss) : (Divisor){.mixed = false};
-  at.origin = m->loss;
-  if (d.mixed && b->variant_of < 0) warn_mixed(c, first, b->accumulate);
-  if (!d.of.id) return;
-  Value kept;
-  counted_shares(c, &at, &d, loss_metric(c->graph, first->block), &m->share, &kept);
-  for (uint32_t i = 0; i < m->nodes.n; i++)
-    ir_append(c, &at, OP_grad_rescale, &kept, 1,
-              ATTRS({"optimizer", {.i = attr_int(&m->nodes.at[i], "optimizer")}}));
-}
-
 /* Returns the gradient of the scaled loss with respect to the loss: the loss scale, or 1. It is
  * divided by K if K bodies make a step, even in the last step of an epoch, which may have fewer.
  * Of several members each has its share of the samples. The result is a tensor, so that all
@@ -393,7 +351,7 @@ static bool append_backward(Gradient *p, Minimize *m)
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
-  append_share(p, m);
+  m->share = counted_share(p->c, m->nodes.at, m->nodes.n, m->loss);
   m->scale = own_scale(p, m);
   Slots slots = {p->c, m, arena_array(p->c->arena, uint32_t *, m->nodes.n)};
   count_left(&slots);

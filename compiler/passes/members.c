@@ -253,7 +253,7 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
     return MEAN;
   }
   bool mul = n->op == op_named("mul"),
-       divides = n->op == op_named("div") || n->op == OP_counted_mean;
+       divides = n->op == op_named("div") || n->op == op_named("counted_mean");
   bool scales = (mul || divides) && !samples;
   if (scales && mul && !is_partial(a)) {
     return b;

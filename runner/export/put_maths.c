@@ -192,6 +192,11 @@ const char *put_ne(Export *e, const Node *n)
   return one(e, "Not", put_same(e, n, "Equal"));
 }
 
+const char *put_counted_mean(Export *e, const Node *n)
+{
+  return put_same(e, n, "Div");
+}
+
 const char *put_addcmul(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *y = wide(e, n, 1), *z = wide(e, n, 2);
