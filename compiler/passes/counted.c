@@ -28,7 +28,8 @@ bool *needed_for(Compile *c, Value v)
   return out;
 }
 
-Value counted_empty(Compile *c, const Cursor *at, Value v)
+/* Appends a bool: true if v is computed from a mean of no elements. {0}: v has no such mean. */
+static Value is_empty(Compile *c, const Cursor *at, Value v)
 {
   const bool *needed = needed_for(c, v);
   Value out = {0};
@@ -43,6 +44,12 @@ Value counted_empty(Compile *c, const Cursor *at, Value v)
 }
 
 /* ---- how bodies enter a loss ---- */
+
+typedef struct Divisor {
+  Value of;    /* the divisor of the loss of one body; {0}: all bodies count alike */
+  Value count; /* a sum over samples, from which `of` is computed */
+  bool mixed;  /* the loss is no mean with one divisor, so the bodies do not give the step's loss */
+} Divisor;
 
 typedef enum Kind {
   ALIKE, /* the same in all bodies */
@@ -162,7 +169,7 @@ static Kind kind_of(Parts *p, const Node *n, uint32_t id)
   return mixed ? MIXED : OTHER;
 }
 
-Divisor counted_divisor(Compile *c, Value loss)
+static Divisor divisor_of(Compile *c, Value loss)
 {
   uint32_t n = loss.id + 1;
   Parts p = {c, arena_array(c->arena, bool, n), arena_array(c->arena, bool, n),
@@ -180,6 +187,16 @@ Divisor counted_divisor(Compile *c, Value loss)
   }
   Value d = p.kind[loss.id] == RATIO ? p.divisor[loss.id] : (Value){0};
   return (Divisor){d, d.id ? find_count(&p, d, &single) : d, p.kind[loss.id] == MIXED};
+}
+
+void counted_weigh(Compile *c, Node *metric)
+{
+  Cursor at = ir_cursor_at(metric, WHY_state);
+  const Graph *g = c->graph;
+  bool is_loss = g->metrics.at[attr_int(metric, "metric")].is_loss;
+  metric->in[1] = is_empty(c, &at, metric->in[0]);
+  if (!is_loss || g->blocks.at[metric->block].accumulate > 1)
+    metric->in[2] = divisor_of(c, metric->in[0]).of;
 }
 
 /* ---- the shares of bodies ---- */
@@ -252,7 +269,7 @@ Value counted_share(Compile *c, const Node *minimize, uint32_t n, Value loss)
 {
   Cursor at = ir_cursor_at(minimize, WHY_state);
   const BlockInfo *b = &c->graph->blocks.at[minimize->block];
-  Divisor d = b->accumulate > 1 ? counted_divisor(c, loss) : (Divisor){.mixed = false};
+  Divisor d = b->accumulate > 1 ? divisor_of(c, loss) : (Divisor){.mixed = false};
   Value share = {0}, kept;
   at.origin = loss;
   if (d.mixed && b->variant_of < 0) warn_mixed(c, minimize, b->accumulate);

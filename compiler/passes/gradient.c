@@ -545,18 +545,10 @@ static void report_unassigned(const Gradient *p)
   }
 }
 
-/* A metric leaves out means of no elements. It weights batches by the divisors of such means, so
- * that it is a mean over all labels that count. The loss does so only for the bodies of one step.
- */
 static void copy_metric(Gradient *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
-  Cursor at = ir_cursor_at(&n, WHY_state);
-  const Graph *g = p->c->graph;
-  bool own_steps =
-      g->metrics.at[attr_int(&n, "metric")].is_loss && g->blocks.at[n.block].accumulate < 2;
-  n.in[1] = counted_empty(p->c, &at, n.in[0]);
-  if (!own_steps) n.in[2] = counted_divisor(p->c, n.in[0]).of;
+  counted_weigh(p->c, &n);
   ir_rewrite_add(&p->r, id, &n);
 }
 

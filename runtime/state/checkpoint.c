@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/data/formats/args.h"
-#include "runtime/data/formats/classes.h"
 #include "runtime/plan/number.h"
+#include "metadata.h"
 #include "param.h"
 #include "runtime/members.h"
 #include "plateaus.h"
@@ -469,41 +468,6 @@ static ampc_status unwanted(const char *path, const ampc_program *p, const char 
                    p->source);
 }
 
-/* Checks that columns of names that the net reads have the same classes in the file. */
-static ampc_status check_columns(const char *path, const ampc_program *p, const TensorFile *f)
-{
-  int n;
-  const char *has = tensor_file_get(f, "ampc.columns"), *theirs, *ours;
-  for (const char *at = has && p->columns ? args_next(has, "column", NULL, &n) : NULL; at;
-       at = args_next(has, "column", at, &n)) {
-    size_t size = classes_of_column(has, at, n, &theirs),
-           own = classes_of_column(p->columns, at, n, &ours);
-    if (own && (own != size || memcmp(ours, theirs, size) != 0))
-      return ampc_fail(
-          AMPC_BAD_FILE,
-          "%s has other classes in column %.*s than %s: list the names in the order of "
-          "the checkpoint, classes=[\"..\", ..]",
-          path, n, at, p->source);
-  }
-  return AMPC_OK;
-}
-
-/* Checks that the file's names have the same order: the net would otherwise confuse the classes. */
-static ampc_status check_classes(const char *path, const ampc_program *p, const TensorFile *f)
-{
-  const char *has = tensor_file_get(f, "ampc.classes"), *wants = p->classes;
-  size_t at = 0;
-  if (!has || !wants || strcmp(has, wants) == 0) return check_columns(path, p, f);
-  while (has[at] == wants[at]) at++;
-  while (at && has[at - 1] != '\n') at--;
-  return ampc_fail(
-      AMPC_BAD_FILE,
-      "%s has the class `%.*s` where %s has `%.*s`: list the names in the order of the "
-      "checkpoint, classes=[\"..\", ..]",
-      path, (int)strcspn(has + at, "\n"), has + at, p->source, (int)strcspn(wants + at, "\n"),
-      wants + at);
-}
-
 /* Checks the version, then each tensor, so that the message can name the one that differs. Then
  * checks the model's hash, which also covers facts that tensors do not show. Sets the offset of
  * each entry. */
@@ -531,7 +495,7 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
                      "other optimizers update them; a clause `load(\"%s\")` of the model takes "
                      "the weights alone",
                      path, p->source, path);
-  return check_classes(path, p, f);
+  return metadata_check_classes(path, p, f);
 }
 
 /* ---- loading: then the change ---- */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/data/formats/args.h"
+#include "runtime/data/formats/classes.h"
 
 char *metadata_key(const char *const *parts)
 {
@@ -58,4 +60,40 @@ double metadata_real(Metadata *m, const char *const *key, ampc_domain domain)
     return value;
   metadata_refuse(m, ampc_domain_text(domain));
   return 0;
+}
+
+/* ---- names of classes ---- */
+
+/* Checks that columns of names that the net reads have the same classes in the file. */
+static ampc_status check_columns(const char *path, const ampc_program *p, const TensorFile *f)
+{
+  int n;
+  const char *has = tensor_file_get(f, "ampc.columns"), *theirs, *ours;
+  for (const char *at = has && p->columns ? args_next(has, "column", NULL, &n) : NULL; at;
+       at = args_next(has, "column", at, &n)) {
+    size_t size = classes_of_column(has, at, n, &theirs),
+           own = classes_of_column(p->columns, at, n, &ours);
+    if (own && (own != size || memcmp(ours, theirs, size) != 0))
+      return ampc_fail(
+          AMPC_BAD_FILE,
+          "%s has other classes in column %.*s than %s: list the names in the order of "
+          "the checkpoint, classes=[\"..\", ..]",
+          path, n, at, p->source);
+  }
+  return AMPC_OK;
+}
+
+ampc_status metadata_check_classes(const char *path, const ampc_program *p, const TensorFile *f)
+{
+  const char *has = tensor_file_get(f, "ampc.classes"), *wants = p->classes;
+  size_t at = 0;
+  if (!has || !wants || strcmp(has, wants) == 0) return check_columns(path, p, f);
+  while (has[at] == wants[at]) at++;
+  while (at && has[at - 1] != '\n') at--;
+  return ampc_fail(
+      AMPC_BAD_FILE,
+      "%s has the class `%.*s` where %s has `%.*s`: list the names in the order of the "
+      "checkpoint, classes=[\"..\", ..]",
+      path, (int)strcspn(has + at, "\n"), has + at, p->source, (int)strcspn(wants + at, "\n"),
+      wants + at);
 }

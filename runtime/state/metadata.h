@@ -1,4 +1,4 @@
-/* Metadata of checkpoints: numbers under keys. A key is joined from parts of any length. */
+/* Metadata of checkpoints: numbers under keys, names of classes. A key is joined from parts of any length. */
 #pragma once
 #include "runtime/plan/number.h"
 #include "safetensors.h"
@@ -27,3 +27,7 @@ void metadata_refuse(Metadata *m, const char *expected);
 /* Read numbers that must be present. */
 int64_t metadata_count(Metadata *m, const char *const *key, int64_t least, int64_t most);
 double metadata_real(Metadata *m, const char *const *key, ampc_domain domain);
+
+/* Checks that the file's names have the order of the program's, of labels and of columns that the
+ * net reads: the net would otherwise confuse the classes. */
+ampc_status metadata_check_classes(const char *path, const ampc_program *p, const TensorFile *f);
