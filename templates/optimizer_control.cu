@@ -3,9 +3,10 @@
  * clip / (norm + 1e-6)). Without a loss scaler, a gradient that is not finite is treated as a loss
  * that is not finite: no update is applied from then on, and the weights stay as they are. @scale:
  * the optimizer has its own loss scale, which scaler_update changes. @replay: Note [replay] in
- * compiler/passes/gradient.c; @looks: this kernel only checks the gradients. @micro: only the last
- * body of a step decides. A loss that is not finite in an earlier body counts for the step, but
- * only for the optimizers that minimize it: the next loss replaces state->bad_loss. */
+ * compiler/passes/gradient.c; @looks: this kernel only checks the gradients. @micro: a step has
+ * several bodies, and only the last one decides. A loss that is not finite in any body drops the
+ * update of the optimizers that minimize it. state->bad_loss knows only the latest loss, so each
+ * optimizer remembers it in optimizer->overflowed. */
 __global__ void $name($arguments)
 {
 @micro  ONE_THREAD {

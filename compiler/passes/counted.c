@@ -3,12 +3,13 @@
  * Note [bodies]
  * A step of K bodies must give the result of one body with all their samples. If each body has the
  * same divisor, the loss of the step is the mean of the K losses. But a mean over the elements that
- * count has a divisor d that depends on the data of its body. There the loss of the step is
- *   (S1 + .. + SK) / D   with body k's loss Sk / dk, and D = d1 + .. + dK
- * While the bodies run, the gradients are those of the loss of the bodies so far. If D is their
- * divisor, with this body, and E the one before, then the slots are multiplied by E / D, and
- * this body's gradients by d / D. So their size does not depend on the number of bodies, and the
- * loss scale need not either. A body in which nothing counts changes nothing.
+ * count has a divisor that depends on the data of its body. Let Sk / dk be the loss of body k. Then
+ * the loss of the step is
+ *   (S1 + .. + SK) / (d1 + .. + dK)
+ * After each body, the slots hold the gradient of the loss over all bodies so far. Let E be the
+ * divisor of the bodies before this one, and D the divisor with this one. The body multiplies the
+ * slots by E / D, and adds its own gradients times d / D. So the size of the gradients does not
+ * depend on K, and neither does a good loss scale. A body in which nothing counts changes nothing.
  *
  * As in pass members, a loss is a sum over samples through linear ops. `d` may be any function of
  * one such sum c that no parameter reaches, as in clamp(mask.sum(), min=1). Then D and E are this
@@ -244,14 +245,16 @@ static void append_shares(Compile *c, const Cursor *at, const Divisor *d, int64_
 
 static void warn_mixed(Compile *c, const Node *minimize, int64_t bodies)
 {
-  diag_warning(c, W611, minimize->span,
-               "this loss is not one mean over the elements that count, so a step of %lld batches "
-               "(`accumulate`) differs from one with a batch %lld times as large",
-               (long long)bodies, (long long)bodies);
-  diag_help(c,
-            "write it as one sum over samples divided by one count, or replace `accumulate=%lld` "
-            "by a batch %lld times as large (on several ranks, if memory is short)",
-            (long long)bodies, (long long)bodies);
+  diag_warning(
+      c, W611, minimize->span,
+      "this loss is not one mean over the labels that are not ignored, or over the mask, so "
+      "accumulating %lld batches does not equal one batch %lld times as large",
+      (long long)bodies, (long long)bodies);
+  diag_help(
+      c,
+      "divide one sum over samples by one count; or replace `accumulate=%lld` by a batch %lld "
+      "times as large, whose memory several ranks can share",
+      (long long)bodies, (long long)bodies);
 }
 
 /* Returns the metric that reports the loss: pass lower has appended it before its `minimize`. */

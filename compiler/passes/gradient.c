@@ -299,11 +299,12 @@ static void check_settled(Gradient *p, const Node *n)
       continue;
     diag_error(
         c, E605, n->span,
-        "this reads `%s` in the middle of a step: with accumulate=%lld each body of the step "
+        "this reads `%s` in the middle of a step: with accumulate=%lld each batch of the step "
         "changes it",
         of->path, (long long)bodies);
-    diag_help(c, "write the statement after `minimize`: the next step begins with what it reads "
-                 "there");
+    diag_help(c,
+              "move this statement after `minimize`: there it reads the value with which the next "
+              "step begins");
     return;
   }
 }

@@ -8,9 +8,9 @@ static void tell_empty(Session *s)
   if (!state->empty || s->told_empty) return;
   s->told_empty = true;
   progress_warn(&s->progress,
-                "warning: no element of a batch counts for its loss, because all of its labels are "
-                "ignored or all of its weights are 0 (%d so far, up to step %lld); the gradient of "
-                "such a batch is 0, and its loss is left out of the mean",
+                "warning: no element of a batch enters its loss, because all of its labels are "
+                "ignored or all of its weights are 0 (number so far: %d, up to step %lld); the "
+                "gradient of such a loss is 0, and the mean of the losses leaves it out",
                 state->empty, state->step);
 }
 

@@ -23,17 +23,17 @@ static bool works_along_batch(const Node *n)
 static bool warn(Lower *l, const Node *n)
 {
   bool part = op_has(n, T_strided) || n->op == op_named("index_select");
-  diag_warning(
-      l->c, W612, n->span,
-      part ? "axis 0 in a data block counts the samples of a batch, so this takes some "
-             "samples of each batch"
-           : "axis 0 in a data block counts the samples of a batch, so this is computed from "
-             "each batch, not from the file");
+  diag_warning(l->c, W612, n->span,
+               part
+                   ? "axis 0 in a data block is the batch, so this takes some samples of each batch"
+                   : "axis 0 in a data block is the batch, so this is computed from each batch, "
+                     "not from the "
+                     "file");
   if (part)
     return diag_help(l->c, "rows of a series: `window=25` in the source makes samples of 25 rows; "
                            "axis 1 then counts rows, as in x[:, 0:24]");
-  return diag_help(l->c, "`Standardize(n)` in front of the net computes mean and deviation of n "
-                         "columns over the training samples");
+  return diag_help(l->c, "put `Standardize(n)` in front of the net: it uses mean and standard "
+                         "deviation of n columns over all training samples");
 }
 
 void check_batch_axis(Lower *l, uint32_t first)

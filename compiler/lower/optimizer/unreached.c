@@ -1,6 +1,7 @@
-/* Parameters of an optimizer that none of its losses reaches. Without a gradient nothing changes
- * them, as in PyTorch, where their `grad` is None: no weight decay, no moments, no average. So the
- * optimizer gives them up, and warning W607 names those that no optimizer keeps. */
+/* Finds parameters of an optimizer that get no gradient from any of its losses. As in PyTorch,
+ * where their `grad` is None, nothing changes them: no weight decay, no moments, no average of
+ * weights. So the optimizer no longer has them. Warning W607 names those that then have no
+ * optimizer. */
 #include "optimizer.h"
 #include "compiler/graph/shares.h"
 
