@@ -29,21 +29,6 @@ bool *needed_for(Compile *c, Value v)
   return out;
 }
 
-/* Appends a bool: true if v is computed from a mean of no elements. {0}: v has no such mean. */
-static Value is_empty(Compile *c, const Cursor *at, Value v)
-{
-  const bool *needed = needed_for(c, v);
-  Value out = {0};
-  for (uint32_t id = 1; id <= v.id; id++) {
-    const Node *n = &c->graph->nodes.at[id];
-    if (!needed[id] || n->op != op_named("counted_mean") || n->loop || ir_elements(n) > 1) continue;
-    Value count = ir_reshape(c, at, n->in[1], NULL, 0);
-    Value one = ir_binary(c, at, op_named("eq"), count, ir_number(c, at, 0));
-    out = out.id ? ir_binary(c, at, op_named("logical_or"), out, one) : one;
-  }
-  return out;
-}
-
 /* ---- how bodies enter a loss ---- */
 
 typedef struct Divisor {
@@ -61,22 +46,44 @@ typedef enum Kind {
   MIXED  /* computed from a RATIO, or with a divisor, in another way than linearly */
 } Kind;
 
-typedef struct Parts { /* by node id */
-  Compile *c;
-  bool *data, *trained; /* the value depends on samples, on a parameter */
-  Kind *kind;
-  Value *divisor; /* of a RATIO */
-} Parts;
+typedef struct Part {
+  bool data, trained; /* the value depends on samples, on a parameter */
+  bool several;       /* it depends on samples in another way than through `count` */
+  Kind kind;
+  Value divisor;       /* of a RATIO */
+  Value count;         /* a SUM or MEAN from which the value is computed; {0}: there is none */
+  uint32_t first_mean; /* the first counted_mean from which the value is computed; 0: none */
+} Part;
 
-static Kind kind_in(const Parts *p, const Node *n, uint32_t i)
+struct Counted {
+  Compile *c;
+  OpKind sub, mul, div, neg, mean, counted_mean;
+  VEC(Part) parts; /* by node id, up to the last value that was asked for */
+};
+
+Counted *counted_new(Compile *c)
 {
-  return p->kind[n->in[i].id];
+  Counted *p = arena_new(c->arena, Counted);
+  *p = (Counted){.c = c,
+                 .sub = op_named("sub"),
+                 .mul = op_named("mul"),
+                 .div = op_named("div"),
+                 .neg = op_named("neg"),
+                 .mean = op_named("mean"),
+                 .counted_mean = op_named("counted_mean")};
+  vec_push(c->arena, &p->parts, (Part){.kind = ALIKE}); /* id 0 is no node */
+  return p;
 }
 
-static bool is_mixed(const Parts *p, const Node *n)
+static const Part *part_in(const Counted *p, const Node *n, uint32_t i)
+{
+  return &p->parts.at[n->in[i].id];
+}
+
+static bool is_mixed(const Counted *p, const Node *n)
 {
   bool mixed = false;
-  for (uint32_t i = 0; i < n->n_in; i++) mixed = mixed || kind_in(p, n, i) >= RATIO;
+  for (uint32_t i = 0; i < n->n_in; i++) mixed = mixed || part_in(p, n, i)->kind >= RATIO;
   return mixed;
 }
 
@@ -98,122 +105,177 @@ static bool is_same(const Graph *g, Value a, Value b)
   return compare(g, a, b, &left);
 }
 
-/* Returns the sum or mean over samples from which v is computed; {0}: there is none. *single is
- * false if there are several. */
-static Value find_count(const Parts *p, Value v, bool *single)
+static void divided(const Counted *p, const Node *n, Part *out)
 {
-  const Node *n = ir_node(p->c->graph, v);
-  Value out = {0};
-  if (p->kind[v.id] == SUM || p->kind[v.id] == MEAN) return v;
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    if (!p->data[n->in[i].id]) continue;
-    Value one = find_count(p, n->in[i], single);
-    if (out.id && !is_same(p->c->graph, out, one)) *single = false;
-    if (one.id) out = one;
+  const Part *x = part_in(p, n, 0), *d = part_in(p, n, 1);
+  bool one = ir_elements(ir_in(p->c, n, 1)) == 1 && d->count.id;
+  if (d->kind == ALIKE) {
+    out->divisor = x->divisor;
+    out->kind = x->kind;
+  } else if (!one) {
+    out->kind = is_mixed(p, n) ? MIXED : OTHER;
+  } else if (x->kind != SUM || d->several || d->trained || p->parts.at[d->count.id].kind != SUM) {
+    out->kind = MIXED;
+  } else {
+    out->divisor = n->in[1];
+    out->kind = RATIO;
   }
-  return out;
 }
 
-static Kind divided(Parts *p, const Node *n, uint32_t id)
+static void added(const Counted *p, const Node *n, Part *out)
 {
-  bool single = true;
-  Value d = n->in[1], count = {0};
-  if (kind_in(p, n, 1) == ALIKE) {
-    p->divisor[id] = p->divisor[n->in[0].id];
-    return kind_in(p, n, 0);
-  }
-  if (ir_elements(ir_node(p->c->graph, d)) == 1) count = find_count(p, d, &single);
-  if (!count.id) return is_mixed(p, n) ? MIXED : OTHER;
-  bool sums = kind_in(p, n, 0) == SUM && p->kind[count.id] == SUM;
-  if (!sums || !single || p->trained[d.id]) return MIXED;
-  p->divisor[id] = d;
-  return RATIO;
-}
-
-static Kind added(Parts *p, const Node *n, uint32_t id)
-{
-  Kind a = kind_in(p, n, 0), b = kind_in(p, n, 1), other = a == ALIKE ? b : a;
-  Value d = p->divisor[n->in[0].id], e = p->divisor[n->in[1].id];
-  bool ratios = a == RATIO && b == RATIO && is_same(p->c->graph, d, e);
-  p->divisor[id] = d.id ? d : e;
-  if (ratios || (a == b && a < RATIO)) return a;
-  if (a == ALIKE || b == ALIKE) return other >= RATIO ? other : OTHER;
-  return is_mixed(p, n) ? MIXED : OTHER;
+  const Part *x = part_in(p, n, 0), *y = part_in(p, n, 1);
+  Kind a = x->kind, b = y->kind, other = a == ALIKE ? b : a;
+  bool ratios = a == RATIO && b == RATIO && is_same(p->c->graph, x->divisor, y->divisor);
+  out->divisor = x->divisor.id ? x->divisor : y->divisor;
+  if (ratios || (a == b && a < RATIO))
+    out->kind = a;
+  else if (a == ALIKE || b == ALIKE)
+    out->kind = other >= RATIO ? other : OTHER;
+  else
+    out->kind = is_mixed(p, n) ? MIXED : OTHER;
 }
 
 /* If the op of one number is linear in one input and the others are alike, returns that input. */
-static Value passed_on(const Parts *p, const Node *n)
+static Value passed_on(const Counted *p, const Node *n)
 {
   const Node *x = ir_in(p->c, n, 0);
   if (n->op == OP_slice && x->op == OP_member_sum) { /* several numbers in one exchange */
     const Node *all = ir_in(p->c, x, 0);
     if (all->op == OP_cat && all->n_in == ir_elements(all)) return all->in[attr_int(n, "start")];
   }
-  bool linear = op_has(n, T_linear) || n->op == op_named("neg") || n->op == OP_member_sum;
+  bool linear = op_has(n, T_linear) || n->op == p->neg || n->op == OP_member_sum;
   if (linear && ir_elements(x) == 1) return n->in[0];
-  for (uint32_t i = 0; i < 2 && n->op == op_named("mul"); i++)
-    if (kind_in(p, n, !i) == ALIKE) return n->in[i];
+  for (uint32_t i = 0; i < 2 && n->op == p->mul; i++)
+    if (part_in(p, n, !i)->kind == ALIKE) return n->in[i];
   return (Value){0};
 }
 
-static Kind kind_of(Parts *p, const Node *n, uint32_t id)
+static void set_kind(const Counted *p, const Node *n, Part *out)
 {
   bool sums = op_has(n, T_sums) || op_of(n)->tmpl == TMPL_gemm, mixed = is_mixed(p, n);
-  if (!p->data[id]) return ALIKE;
-  if (ir_elements(n) > 1) return mixed ? MIXED : OTHER;
-  if (n->op == OP_add || n->op == op_named("sub")) return added(p, n, id);
-  if (n->op == op_named("div") || n->op == op_named("counted_mean")) return divided(p, n, id);
-  if (sums && kind_in(p, n, 0) == OTHER && !mixed) return n->op == op_named("mean") ? MEAN : SUM;
-  Value from = passed_on(p, n);
-  p->divisor[id] = p->divisor[from.id];
-  if (from.id) return p->kind[from.id];
-  return mixed ? MIXED : OTHER;
-}
-
-static Divisor divisor_of(Compile *c, Value loss)
-{
-  uint32_t n = loss.id + 1;
-  Parts p = {c, arena_array(c->arena, bool, n), arena_array(c->arena, bool, n),
-             arena_array(c->arena, Kind, n), arena_array(c->arena, Value, n)};
-  bool single = true;
-  for (uint32_t id = 1; id < n; id++) {
-    const Node *node = &c->graph->nodes.at[id];
-    p.data[id] = node->op == OP_source || op_draws(node);
-    p.trained[id] = ir_parameter(c->graph, node);
-    for (uint32_t i = 0; i < node->n_in; i++) {
-      p.data[id] = p.data[id] || p.data[node->in[i].id];
-      p.trained[id] = p.trained[id] || p.trained[node->in[i].id];
-    }
-    p.kind[id] = kind_of(&p, node, id);
+  out->kind = mixed ? MIXED : OTHER;
+  if (!out->data) out->kind = ALIKE;
+  if (!out->data || ir_elements(n) > 1) return;
+  if (n->op == OP_add || n->op == p->sub) {
+    added(p, n, out);
+  } else if (n->op == p->div || n->op == p->counted_mean) {
+    divided(p, n, out);
+  } else if (sums && part_in(p, n, 0)->kind == OTHER && !mixed) {
+    out->kind = n->op == p->mean ? MEAN : SUM;
+  } else {
+    Value from = passed_on(p, n);
+    if (!from.id) return;
+    out->kind = p->parts.at[from.id].kind;
+    out->divisor = p->parts.at[from.id].divisor;
   }
-  Value d = p.kind[loss.id] == RATIO ? p.divisor[loss.id] : (Value){0};
-  return (Divisor){d, d.id ? find_count(&p, d, &single) : d, p.kind[loss.id] == MIXED};
 }
 
-void counted_weigh(Compile *c, Node *metric)
+static void set_count(const Counted *p, const Node *n, uint32_t id, Part *out)
+{
+  if (out->kind == SUM || out->kind == MEAN) {
+    out->count = (Value){id};
+    return;
+  }
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Part *x = part_in(p, n, i);
+    if (!x->data) continue;
+    bool other = out->count.id && x->count.id && !is_same(p->c->graph, out->count, x->count);
+    out->several = out->several || x->several || other || !x->count.id;
+    if (x->count.id) out->count = x->count;
+  }
+}
+
+static Part part_of(const Counted *p, uint32_t id)
+{
+  const Node *n = &p->c->graph->nodes.at[id];
+  bool mean = n->op == p->counted_mean && !n->loop && ir_elements(n) == 1;
+  Part out = {.data = n->op == OP_source || op_draws(n),
+              .trained = ir_parameter(p->c->graph, n),
+              .first_mean = mean ? id : 0};
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const Part *x = part_in(p, n, i);
+    out.data = out.data || x->data;
+    out.trained = out.trained || x->trained;
+    bool earlier = !out.first_mean || x->first_mean < out.first_mean;
+    if (x->first_mean && earlier) out.first_mean = x->first_mean;
+  }
+  set_kind(p, n, &out);
+  set_count(p, n, id, &out);
+  return out;
+}
+
+static const Part *part_at(Counted *p, Value v)
+{
+  while (p->parts.n <= v.id) {
+    Part next = part_of(p, p->parts.n);
+    vec_push(p->c->arena, &p->parts, next);
+  }
+  return &p->parts.at[v.id];
+}
+
+static Divisor divisor_of(Counted *p, Value loss)
+{
+  const Part *x = part_at(p, loss);
+  Divisor d = {.mixed = x->kind == MIXED};
+  if (x->kind == RATIO) d.of = x->divisor;
+  if (d.of.id) d.count = p->parts.at[d.of.id].count;
+  return d;
+}
+
+/* ---- metrics ---- */
+
+/* Appends a bool: true if v is computed from a mean of no elements. {0}: v has no such mean. */
+static Value is_empty(Counted *p, const Cursor *at, Value v)
+{
+  Compile *c = p->c;
+  const uint32_t first = part_at(p, v)->first_mean;
+  Value out = {0};
+  if (!first) return out;
+  bool *needed = arena_array(c->arena, bool, v.id - first + 1);
+  needed[v.id - first] = true;
+  for (uint32_t id = v.id; id >= first; id--) {
+    const Node *n = &c->graph->nodes.at[id];
+    for (uint32_t i = 0; i < n->n_in && needed[id - first]; i++)
+      if (n->in[i].id >= first) needed[n->in[i].id - first] = true;
+  }
+  for (uint32_t id = first; id <= v.id; id++) {
+    const Node *n = &c->graph->nodes.at[id];
+    if (!needed[id - first] || n->op != p->counted_mean || n->loop || ir_elements(n) > 1) continue;
+    Value count = ir_reshape(c, at, n->in[1], NULL, 0);
+    Value one = ir_binary(c, at, op_named("eq"), count, ir_number(c, at, 0));
+    out = out.id ? ir_binary(c, at, op_named("logical_or"), out, one) : one;
+  }
+  return out;
+}
+
+void counted_weigh(Counted *p, Node *metric)
 {
   Cursor at = ir_cursor_at(metric, WHY_state);
-  const Graph *g = c->graph;
+  const Graph *g = p->c->graph;
   bool is_loss = g->metrics.at[attr_int(metric, "metric")].is_loss;
-  metric->in[1] = is_empty(c, &at, metric->in[0]);
+  metric->in[1] = is_empty(p, &at, metric->in[0]);
   if (!is_loss || g->blocks.at[metric->block].accumulate > 1)
-    metric->in[2] = divisor_of(c, metric->in[0]).of;
+    metric->in[2] = divisor_of(p, metric->in[0]).of;
 }
 
 /* ---- the shares of bodies ---- */
 
-/* Appends v, computed from `value` in the place of `count`. */
-static Value with_count(Compile *c, const Cursor *at, Value v, Value count, Value value)
+/* Appends v, computed from `value` in the place of `count`. done: results by node id; at first {0}.
+ */
+static Value with_count(Compile *c, const Cursor *at, Value v, Value count, Value value,
+                        Value *done)
 {
   Node n = *ir_node(c->graph, v);
   if (is_same(c->graph, v, count)) return value;
+  if (done[v.id].id) return done[v.id];
   Value *in = arena_array(c->arena, Value, n.n_in ? n.n_in : 1);
   bool changed = false;
   for (uint32_t i = 0; i < n.n_in; i++) {
-    in[i] = n.in[i].id ? with_count(c, at, n.in[i], count, value) : n.in[i];
+    in[i] = n.in[i].id ? with_count(c, at, n.in[i], count, value, done) : n.in[i];
     changed = changed || in[i].id != n.in[i].id;
   }
-  return changed ? ir_append_values(c, at, n.op, in, n.n_in, n.attr) : v;
+  return done[v.id] = changed ? ir_append_values(c, at, n.op, in, n.n_in, n.attr) : v;
 }
 
 /* Returns x / y, or 0 if y is 0: nothing has counted so far. */
@@ -236,7 +298,8 @@ static void append_shares(Compile *c, const Cursor *at, const Divisor *d, int64_
                           ATTRS({"metric", {.i = metric}}, {"adds", {.i = i}}));
     Node shape = *ir_node(c->graph, d->count);
     sum = ir_reshape(c, at, sum, shape.dim, shape.rank);
-    divisor[i] = with_count(c, at, d->of, d->count, sum);
+    Value *done = arena_array(c->arena, Value, d->of.id + 1);
+    divisor[i] = with_count(c, at, d->of, d->count, sum, done);
     divisor[i] = ir_cast(c, at, ir_reshape(c, at, divisor[i], NULL, 0), AMPC_F32);
   }
   *out_share = quotient(c, at, own, divisor[1]);
@@ -268,11 +331,12 @@ static int64_t loss_metric(const Graph *g, uint16_t block)
   }
 }
 
-Value counted_share(Compile *c, const Node *minimize, uint32_t n, Value loss)
+Value counted_share(Counted *p, const Node *minimize, uint32_t n, Value loss)
 {
+  Compile *c = p->c;
   Cursor at = ir_cursor_at(minimize, WHY_state);
   const BlockInfo *b = &c->graph->blocks.at[minimize->block];
-  Divisor d = b->accumulate > 1 ? divisor_of(c, loss) : (Divisor){.mixed = false};
+  Divisor d = b->accumulate > 1 ? divisor_of(p, loss) : (Divisor){.mixed = false};
   Value share = {0}, kept;
   at.origin = loss;
   if (d.mixed && b->variant_of < 0) warn_mixed(c, minimize, b->accumulate);

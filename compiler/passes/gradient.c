@@ -13,6 +13,7 @@ typedef struct Gradient {
   uint32_t *updated; /* indexed by block and optimizer: id of the last update; 0: none yet */
   VEC(Node) running; /* updates of running statistics that are not in the graph yet */
   uint32_t *stepped; /* indexed by block: 1 + the optimizer of its last step; 0: none yet */
+  Counted *counted;
 } Gradient;
 
 typedef struct Minimize { /* the minimize nodes of one loss; one backward serves all of them */
@@ -352,7 +353,7 @@ static bool append_backward(Gradient *p, Minimize *m)
     return false;
   }
   if (!check_fresh(p, &b, m)) return false;
-  m->share = counted_share(p->c, m->nodes.at, m->nodes.n, m->loss);
+  m->share = counted_share(p->counted, m->nodes.at, m->nodes.n, m->loss);
   m->scale = own_scale(p, m);
   Slots slots = {p->c, m, arena_array(p->c->arena, uint32_t *, m->nodes.n)};
   count_left(&slots);
@@ -549,7 +550,7 @@ static void report_unassigned(const Gradient *p)
 static void copy_metric(Gradient *p, uint32_t id)
 {
   Node n = ir_rewrite_mapped(&p->r, id);
-  counted_weigh(p->c, &n);
+  counted_weigh(p->counted, &n);
   ir_rewrite_add(&p->r, id, &n);
 }
 
@@ -577,7 +578,7 @@ static void expand_minimize(Gradient *p, uint32_t *id)
 
 bool pass_gradient(Compile *c)
 {
-  Gradient p = {.c = c};
+  Gradient p = {.c = c, .counted = counted_new(c)};
   uint32_t blocks = c->graph->blocks.n + 1;
   p.updated = arena_array(c->arena, uint32_t, blocks * (c->graph->optimizers.n + 1));
   p.stepped = arena_array(c->arena, uint32_t, blocks);
