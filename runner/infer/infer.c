@@ -90,7 +90,8 @@ static const OptionRow infer_options[] = {
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
     {"input", 0, "FILE",
-     "a file for the argument of the block (.npy, idx, ...); NAME=FILE if the block has several",
+     "a file for the argument of the block (.npy, idx, ...), or its number; NAME=FILE if the block "
+     "has several",
      .kind = OPTION_call, .read = read_input, .without = "generate"},
     {"data", 0, "CALL",
      "data from a data block of the job, such as 'faces(\"test\")', or from any source",

@@ -8,6 +8,8 @@
 #include "compiler/base/user_text.h"
 #include "infer.h"
 #include "runtime/data/formats/folder.h"
+#include "runtime/plan/number.h"
+#include "runtime/plan/types.h"
 
 typedef struct Suffix { /* the end of a file's name, and the source that reads such files */
   const char *end, *source;
@@ -72,9 +74,37 @@ static const char *picture_call(Arena *arena, const char *file, const Param *p)
       holds_pictures(file) ? ", classes=[\".\"]" : "");
 }
 
+/* Returns the call that makes an argument without axes: `tensor(0.5, dtype=f32)`; NULL after a
+ * failure. */
+static const char *number_call(Arena *arena, const char *text, const Param *p)
+{
+  ampc_dtype type = p->type.name ? ampc_dtype_by(p->type.name) : AMPC_DTYPE_COUNT;
+  if (!p->type.tensor || type == AMPC_DTYPE_COUNT) return "0"; /* pass lower refuses the argument */
+  bool real = ampc_is_float(type), truth = type == AMPC_BOOL;
+  double v;
+  int64_t whole;
+  if (truth && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0))
+    return arena_printf(arena, "tensor(%s, dtype=bool)", text);
+  if (real && ampc_read_real(text, &v))
+    return arena_printf(arena, "tensor(%.17g, dtype=%s)", v, p->type.name);
+  if (!real && !truth && ampc_read_whole(text, &whole))
+    return arena_printf(arena, "tensor(%lld, dtype=%s)", (long long)whole, p->type.name);
+  return ampc_fail(AMPC_BAD_USAGE, "--input %s=%s: `%s` is %s[], %s, as --input %s=%s",
+                   p->name.text, text, p->name.text, p->type.name,
+                   truth  ? "true or false"
+                   : real ? "a number"
+                          : "a whole number",
+                   p->name.text,
+                   truth  ? "true"
+                   : real ? "0.5"
+                          : "3"),
+         NULL;
+}
+
 /* Returns the call that reads a file: `npy("/tmp/x.npy")`; NULL after a failure. */
 static const char *call_of(Arena *arena, const char *file, const Param *p)
 {
+  if (!p->type.n_dims) return number_call(arena, file, p);
   const char *slash = strrchr(file, '/');
   if (folder_is_picture(slash ? slash + 1 : file) || is_folder(file))
     return picture_call(arena, file, p);

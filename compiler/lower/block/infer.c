@@ -19,7 +19,8 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
   const TypeExpr *t = &p->type;
   if (!exact_dtype(t, &out->dtype) || !t->tensor) {
     fail(l, E209, p->name.span, "`%s` of an infer block needs a type with its sizes", p->name.text);
-    return diag_help(l->c, "`%s: f32[32, 784]`", p->name.text);
+    return diag_help(l->c, "`%s: f32[32, 784]`, or `%s: f32[]` for one number", p->name.text,
+                     p->name.text);
   }
   if (t->n_dims > MAX_RANK)
     return refuse(l, E209, t->span, "tensors have at most %d axes", MAX_RANK);
@@ -125,7 +126,8 @@ static void lower_one(Lower *l, const Decl *decl, const Choice *x, const char *n
     info.most[i] = d->most;
     info.multiple[i] = d->multiple;
   }
-  bool good = (!data || infer_batch(l, s, def, &info.batch)) && begin_block(l, &run, &info, NULL);
+  bool good =
+      (!data || infer_batch(l, s, def, x, &info.batch)) && begin_block(l, &run, &info, NULL);
   if (good && (data ? infer_bind_data(l, s, def) : bind_arguments(l, s, def))) {
     Frame frame = {.kind = FRAME_function, .scope = s};
     l->at.region = l->job_region;
@@ -150,7 +152,7 @@ static void measure(Lower *l, const Decl *decl, Choice *x)
   }
   dims_enter(l, s, x);
   dims_leave(l); /* messages must not show temporary sizes */
-  if (infer_batch(l, s, def, &info.batch) && begin_block(l, &run, &info, NULL))
+  if (infer_batch(l, s, def, x, &info.batch) && begin_block(l, &run, &info, NULL))
     infer_measure(l, s, def, x);
   end_block(l);
 }

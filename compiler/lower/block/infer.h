@@ -30,6 +30,7 @@ typedef struct Sizes {
   uint32_t ends_missed; /* bit 0: some block's minimum was not elaborated; bit 1: its maximum */
   bool known, again;    /* known: `found` is valid; again: `found` is new, so elaborate again */
   int64_t found[AMPC_MAX_SIZES]; /* sizes of the block whose arguments are data */
+  bool whole; /* its arguments differ in the size of axis 0, so each file is one sample */
 } Sizes;
 
 void lower_infer(Lower *l, const Decl *decl);
@@ -47,8 +48,9 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out);
 void infer_bind(Lower *l, Scope *s, const Param *p, Datum v);
 
 /* ---- infer_data.c: arguments that are data (options.infer_inputs) ---- */
-/* Finds the size of axis 0 of all arguments, which is the number of samples of a batch. */
-bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out);
+/* Finds the size of axis 0 of all arguments that have axes, which is the number of samples of a
+ * batch. If these sizes differ, the batch is 1 and l->sizes->whole is true. */
+bool infer_batch(Lower *l, Scope *s, const Function *def, const Choice *x, int64_t *out);
 bool infer_bind_data(Lower *l, Scope *s, const Function *def);
 /* Reads the dims that --dim does not give from the data, into l->sizes->found. */
 bool infer_measure(Lower *l, Scope *s, const Function *def, Choice *x);

@@ -1,5 +1,7 @@
 /* Evaluates arguments of an infer block that are data of the compile (options.infer_inputs). The
- * batch is the size of axis 0 of the arguments. */
+ * batch is the size of axis 0 of the arguments. If arguments differ in it, as states [layers, n, h]
+ * and sequences [n, t, f] do, there is no batch: each file is one sample, the whole argument. An
+ * argument without axes is a number of the compile. */
 #include "block.h"
 #include "infer.h"
 #include <string.h>
@@ -12,23 +14,42 @@ static void bind_sides(Lower *l, Scope *s, const ampc_source *type, Span span)
   scope_bind(l, s, "_width", d_int(type->dim[type->rank - 1]), span);
 }
 
-bool infer_batch(Lower *l, Scope *s, const Function *def, int64_t *out)
+/* Reports an argument that one call for all arguments cannot read. `first`: the first one that has
+ * axes. */
+static bool needs_file(Lower *l, const Param *p, const Param *first)
 {
+  if (!p->type.n_dims)
+    fail(l, E209, p->name.span, "`%s` has no axis of samples, so --data cannot read it",
+         p->name.text);
+  else
+    fail(l, E209, p->name.span,
+         "the first size of `%s` is %s, that of `%s` is %s, so --data cannot read them",
+         p->name.text, source_text(l, p->type.dims[0]->span), first->name.text,
+         source_text(l, first->type.dims[0]->span));
+  return diag_help(l->c, "give each argument: --input %s=%s", p->name.text,
+                   p->type.n_dims ? "FILE" : "0.5");
+}
+
+bool infer_batch(Lower *l, Scope *s, const Function *def, const Choice *x, int64_t *out)
+{
+  bool each = l->c->options.n_infer_inputs == def->params.n;
+  const Param *first = NULL;
+  int64_t batch = 1;
+  l->sizes->whole = false;
   for (uint32_t i = 0; i < def->params.n; i++) {
     const Param *p = &def->params.at[i];
     ampc_source type = {.rank = 0};
     if (!infer_argument_type(l, s, p, &type)) return false;
-    if (type.rank == 0)
-      return refuse(l, E209, p->name.span,
-                    "`%s` has no axis of samples, so it cannot be read from data", p->name.text);
-    if (i && type.dim[0] != *out) {
-      return refuse(l, E209, p->name.span,
-                    "`%s` has %lld samples and `%s` has %lld; the numbers must be equal",
-                    p->name.text, (long long)type.dim[0], def->params.at[0].name.text,
-                    (long long)*out);
+    if (type.rank && !first) {
+      first = p;
+      batch = type.dim[0];
     }
-    *out = type.dim[0];
+    bool same = !type.rank || (type.dim[0] == batch &&
+                               dim_named(x, p->type.dims[0]) == dim_named(x, first->type.dims[0]));
+    if (!each && (!type.rank || !same)) return needs_file(l, p, first);
+    l->sizes->whole = l->sizes->whole || !same;
   }
+  *out = l->sizes->whole ? 1 : batch;
   return true;
 }
 
@@ -76,15 +97,29 @@ static bool input_values(Lower *l, Scope *outer, const Function *def, Datum *out
   return true;
 }
 
+/* Removes the axis of samples from the only sample of a source. */
+static Datum only_sample(Lower *l, Datum v, Span span)
+{
+  if (v.kind != D_tensor || !ir_node(l->g, v.as.tensor)->rank) return v;
+  Node n = *ir_node(l->g, v.as.tensor);
+  return append(l, span, OP_reshape, &v.as.tensor, 1, ir_shape_attrs(l->c, n.dim + 1, n.rank - 1));
+}
+
 /* Reads one value for each argument, and the span of its call. */
 static bool read_values(Lower *l, Scope *s, const Function *def, Datum **out, Span **spans)
 {
+  bool axes = false;
   uint32_t n = l->c->options.n_infer_inputs;
   *out = arena_array(l->arena, Datum, n + def->params.n);
   *spans = arena_array(l->arena, Span, n + def->params.n);
   if (!input_values(l, s, def, *out, *spans)) return false;
   l->g->blocks.at[l->run->block].n_sources = l->run->n_sources;
-  if (!l->run->n_sources)
+  for (uint32_t i = 0; i < def->params.n; i++) {
+    bool some = def->params.at[i].type.n_dims > 0;
+    if (some && l->sizes->whole) (*out)[i] = only_sample(l, (*out)[i], (*spans)[i]);
+    axes = axes || some;
+  }
+  if (axes && !l->run->n_sources)
     return refuse(l, E209, (*spans)[0], "this reads no data source; its value is %s",
                   d_kind_text(l, (*out)[0]));
   return true;
@@ -99,7 +134,11 @@ bool infer_bind_data(Lower *l, Scope *s, const Function *def)
   for (uint32_t i = 0; i < def->params.n; i++) {
     const Param *p = &def->params.at[i];
     Typed what = {p->name.text, of};
-    if (!check_type(l, s, &p->type, &values[i], spans[i], what)) return false;
+    if (!check_type(l, s, &p->type, &values[i], spans[i], what))
+      return l->sizes->whole &&
+             diag_help(l->c,
+                       "the arguments differ in their first size, so each file has all of its "
+                       "argument; a `dim` is a size that files may choose");
     infer_bind(l, s, p, values[i]);
   }
   return true;
@@ -116,7 +155,8 @@ static int64_t batch_size(const Lower *l, const Dim *d)
   return size < d->least ? d->least : size;
 }
 
-/* Reads dims from the axes of one argument's data. */
+/* Reads dims from the axes of one argument's data. Axis 0 counts samples, unless the data are the
+ * whole argument. */
 static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
 {
   const int64_t *dim;
@@ -127,9 +167,10 @@ static bool found_sizes(Lower *l, Choice *x, const Param *p, Datum v, Span span)
     if (at == AMPC_MAX_SIZES || x->given[at]) continue;
     const char *what =
         arena_printf(l->arena, "`%s`, axis %u of `%s`,", x->dim[at]->name, k, p->name.text);
-    x->value[at] = k ? dim[k] : batch_size(l, x->dim[at]);
+    bool samples = k == 0 && !l->sizes->whole;
+    x->value[at] = samples ? batch_size(l, x->dim[at]) : dim[k];
     x->given[at] = true;
-    if (k && !dim_takes(l, x->dim[at], dim[k], span, what)) return false;
+    if (!samples && !dim_takes(l, x->dim[at], dim[k], span, what)) return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
  * numbers. It also has the checks of targets that losses call. The format interprets a header:
  * runtime/plan/formats.h. */
 #include "block.h"
+#include "infer.h"
 #include "compiler/lower/index_check.h"
 #include "runtime/data/formats/args.h"
 #include "runtime/plan/formats.h"
@@ -274,6 +275,25 @@ static bool file_shape(Lower *l, const ampc_format *format, Args *args, ampc_sou
       "`dtype` and `samples` need `shape`: without `shape` the file's header sets all three");
 }
 
+/* Makes all rows of a file one sample: a window. */
+static bool take_whole(Lower *l, const ampc_format *format, Span span, ampc_source *s)
+{
+  if (!format->locate)
+    return refuse(l, E209, span,
+                  "%s reads samples one by one, but arguments of this block differ in their first "
+                  "size, so each needs all of its numbers in one array: write an NPY file",
+                  format->name);
+  if (s->rank + 2 > MAX_RANK)
+    return refuse(l, E209, span, "%s has %u axes; an argument that is read whole has at most %d",
+                  s->path, s->rank + 1, MAX_RANK - 1);
+  s->args = arena_printf(l->arena, "%swindow=%lld\nstride=%lld\n", s->args ? s->args : "",
+                         (long long)s->samples, (long long)s->samples);
+  memmove(s->dim + 1, s->dim, s->rank++ * sizeof *s->dim);
+  s->dim[0] = s->samples;
+  s->samples = 1;
+  return true;
+}
+
 /* Runs _file(format, path, shape, dtype, samples, part, arguments), for any format of files. */
 static Datum run_file(Lower *l, Args *args)
 {
@@ -286,7 +306,9 @@ static Datum run_file(Lower *l, Args *args)
       !source_arguments(l, ARG(6), span, &s))
     return d_of(D_error);
   if (format->draws) s.stream = call_site(l, span) << 40; /* the low 40 bits are for epochs */
-  return file_shape(l, format, args, &s) ? add_source(l, &s, span) : d_of(D_error);
+  bool good =
+      file_shape(l, format, args, &s) && (!l->sizes->whole || take_whole(l, format, span, &s));
+  return good ? add_source(l, &s, span) : d_of(D_error);
 }
 
 /* Checks that the number of all elements of a synthetic source fits in 64 bits. */
