@@ -10,8 +10,8 @@
 __global__ void $name($arguments)
 {
 @micro  ONE_THREAD {
-@micro@!unscaled    optimizer->overflowed = (state->first ? 0 : optimizer->overflowed) || state->bad_loss;
-@micro@!unscaled    if (optimizer->overflowed && !state->bad_loss) state->bad_loss = -1 - state->step;
+@micro@!unscaled    if (!state->closes)
+@micro@!unscaled      optimizer->overflowed = (!state->first && optimizer->overflowed) || state->bad_loss;
 @micro@!looks    optimizer->first = state->first;
 @micro@!looks    optimizer->waits = !state->closes;
 @micro@!looks    if (!state->closes) optimizer->found_inf = 0;
@@ -28,6 +28,9 @@ __global__ void $name($arguments)
     });
     const real sum = row_sum(sum_part, 256), found = row_sum(bad_part, 256);
     ROW_ONCE {
+@micro@!unscaled      const int lost = (!state->first && optimizer->overflowed) || state->bad_loss;
+@micro@!unscaled      optimizer->overflowed = lost;
+@micro@!unscaled      if (lost && !state->bad_loss) state->bad_loss = -1 - state->step;
 @!replay      const int bad = found > R(0.0) || state->bad_loss;
 @replay      const int done = state->decided < state->passed, stopped = done || state->again;
 @replay      const int bad = !stopped && (found > R(0.0) || state->bad_loss), held = stopped || bad;

@@ -36,7 +36,7 @@ Value ir_cast(Compile *c, const Cursor *at, Value x, DType d)
 
 static bool has_dims(const Node *n, const int64_t *dim, uint32_t rank)
 {
-  return n->rank == rank && memcmp(n->dim, dim, rank * sizeof *dim) == 0;
+  return n->rank == rank && (!rank || memcmp(n->dim, dim, rank * sizeof *dim) == 0);
 }
 
 Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d)

@@ -242,12 +242,11 @@ static Value seed(Gradient *p, const Minimize *m)
   if (!one.id && c->graph->scaler.on) one = ir_append(c, &at, OP_loss_scale, NULL, 0, NULL);
   if (!one.id) one = ir_number(c, &at, 1);
   ir_node(c->graph, one)->weak = false;
-  int64_t bodies = c->graph->blocks.at[m->nodes.at[0].block].accumulate;
+  const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
   if (m->share.id)
     one = ir_binary(c, &at, op_named("mul"), one, m->share);
-  else if (bodies > 1)
-    one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)bodies));
-  const BlockInfo *b = &c->graph->blocks.at[m->nodes.at[0].block];
+  else if (b->accumulate > 1)
+    one = ir_binary(c, &at, op_named("div"), one, ir_number(c, &at, (double)b->accumulate));
   double share = b->idle ? 0 : (double)b->batch / (double)b->whole;
   if (c->graph->members > 1)
     one = ir_binary(c, &at, op_named("mul"), one, ir_number(c, &at, share));
