@@ -117,7 +117,7 @@ done
 same "the weights of both" state.safetensors training.safetensors
 passes "every type, and views" out kinds.pth kinds.safetensors
 has kinds.safetensors '^turned F32 \[3, 2\]'
-refuses "a whole module" 3 'program.pth contains torch.nn.modules.container.Sequential' out program.pth y.safetensors
+refuses "a whole module" 3 'program.pth has no dictionary of tensors, but an object of torch.nn.modules.container.Sequential' out program.pth y.safetensors
 refuses "as the output" 3 'two.pth: the existing file is no safetensors file' out state.pth two.pth
 
 net() { # net CLAUSES
