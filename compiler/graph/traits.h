@@ -64,9 +64,10 @@ typedef enum OpTrait {
   T_picks = 1 << 28,
   T_places = 1 << 29, /* places its input among zeros: the gradient of a slice */
   /* for tangents, rules/tangent.c; elementwise ops need none of these */
-  T_linear = 1ull << 33,   /* linear in input 0 together with variadic and optional inputs */
-  T_bilinear = 1ull << 34, /* linear in input 0 and in input 1; an optional input is added */
-  T_keeps_sum = 1 << 11,   /* f32 sums of 16-bit operands that may stay f32 */
+  T_linear = 1ull << 33,     /* linear in input 0 together with variadic and optional inputs */
+  T_increasing = 1ull << 45, /* of one input, whose larger values give larger results: exp, sum */
+  T_bilinear = 1ull << 34,   /* linear in input 0 and in input 1; an optional input is added */
+  T_keeps_sum = 1 << 11,     /* f32 sums of 16-bit operands that may stay f32 */
   /* leaves */
   T_literal = 1 << 12, /* a number: kernels contain it as a literal, so it has no memory */
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */

@@ -66,16 +66,8 @@ static ampc_mode walk(const Lower *l, Value v, int *left)
     if (l->judged.at[i].value.id == v.id) return l->judged.at[i].mode;
   const Node *n = ir_node(l->g, v);
   if (!(*left)--) return AMPC_MODE_NONE;
+  if (op_has(n, T_increasing)) return walk(l, n->in[0], left);
   switch (n->op) {
-  case OP_cast:
-  case OP_detach:
-  case OP_reshape:
-  case OP_mean:
-  case OP_sum:
-  case OP_exp:
-  case OP_log:
-  case OP_sqrt:
-    return walk(l, n->in[0], left);
   case OP_neg:
     return flip(walk(l, n->in[0], left));
   case OP_add:
