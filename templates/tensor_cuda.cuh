@@ -91,3 +91,140 @@ DEVICE float tensor_exp2(float x)
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+// --- tensor_store
+/* Stores two neighbours, of which the row has `left` from here on. even: `left` and the address of
+ * a pair are even. */
+DEVICE void tensor_store(unsigned short *to, float low, float high, int left, int even, int is_bf16)
+{
+  const unsigned pair = tensor_pair(low, high, is_bf16);
+  if (even && left > 0) *(unsigned *)to = pair;
+  if (!even && left > 0) to[0] = (unsigned short)pair;
+  if (!even && left > 1) to[1] = (unsigned short)(pair >> 16);
+}
+
+// --- tensor_quad_max
+/* Returns the maximum over the four lanes that have the same rows. Ignores NaN. */
+DEVICE float tensor_quad_max(float x)
+{
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// --- tensor_quad_sum
+DEVICE float tensor_quad_sum(float x)
+{
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// --- TENSOR_FILL
+#define TENSOR_FILL(name, n, value)                                                                \
+  _Pragma("unroll") for (int name##_at = 0; name##_at < (n); name##_at++) name[name##_at] = (value)
+
+// --- TENSOR_BRING
+/* Stores `rows` rows of 16-bit numbers in a TENSOR_ROOM: element c of row r comes from `from` and
+ * goes to row `to`. Rows from `valid` on and columns from `width` on become 0. A thread copies n
+ * neighbours at once. */
+#define TENSOR_BRING(T, name, rows, columns, n, r, c, valid, width, to, from)                      \
+  _Pragma("unroll 4") for (int r##_turn = 0; r##_turn * 128 < (rows) * (columns) / (n);            \
+                           r##_turn++) {                                                           \
+    const int r##_at = r##_turn * 128 + (int)threadIdx.x;                                          \
+    const int r = r##_at / ((columns) / (n)), c = r##_at % ((columns) / (n)) * (n);                \
+    if ((rows) * (columns) / (n) % 128 && r >= (rows)) break;                                      \
+    VECTOR_ROOM(n, T, name##_part, name) = {0};                                                    \
+    if (r < (valid) && c < (width)) vector_copy(name##_part, &(from), (int)sizeof name##_part);    \
+    vector_copy(&name[(to) * TENSOR_PITCH(columns) + c], name##_part, (int)sizeof name##_part);    \
+  }
+
+// --- TENSOR_AT
+/* The place of a number among a lane's sums of a product that has `columns` columns: row h * 8 +
+ * lane / 4 of tile m, column n * 8 + lane % 4 * 2 + c. */
+#define TENSOR_AT(columns, m, n, h, c) (((m) * (columns) / 8 + (n)) * 4 + (h) * 2 + (c))
+
+// --- TENSOR_ROW
+/* The place of row r in a TENSOR_ROOM so that the lane's rows h * 8 + lane / 4 of all `tiles` tiles
+ * of its warp are neighbours: from (lane / 4) * 2 * tiles on. */
+#define TENSOR_ROW(tiles, r)                                                                       \
+  ((r) / (16 * (tiles)) * 16 * (tiles) + (r) % (2 * (tiles)) * 8 + (r) % (16 * (tiles)) / (2 * (tiles)))
+
+// --- TENSOR_COLUMN
+/* The place of row r so that the lane's columns of two neighbouring products [16, 8] are
+ * neighbours: of each 16, it has four from lane % 4 * 4 on. Column c of these is column c % 2 of
+ * product c / 2. */
+#define TENSOR_COLUMN(r) ((r) / 16 * 16 + (r) % 4 / 2 * 8 + (r) % 16 / 4 * 2 + (r) % 2)
+
+// --- tensor_inner
+/* Computes the products of each row of the warp with each row of a step: x = own step^T. A warp has
+ * `tiles` tiles of 16 rows of `own`; `step` has `rows` rows; all have `columns` columns. */
+DEVICE void tensor_inner(float *x, const unsigned short *own, const unsigned short *step, int tiles,
+                         int rows, int columns, int is_bf16)
+{
+  const int pitch = TENSOR_PITCH(columns), lane = LANE;
+  own += (WARP * tiles * 16 + lane % 16) * pitch + lane / 16 * 8;
+  step += (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8;
+#pragma unroll
+  for (int i = 0; i < tiles * rows / 2; i++) x[i] = 0;
+#pragma unroll
+  for (int k = 0; k < columns; k += 16) {
+    unsigned a[2][4], b[4];
+#pragma unroll
+    for (int m = 0; m < tiles; m++) tensor_rows(a[m], own + m * 16 * pitch + k);
+#pragma unroll
+    for (int n = 0; n < rows / 16; n++) {
+      tensor_rows(b, step + n * 16 * pitch + k);
+#pragma unroll
+      for (int m = 0; m < tiles; m++) {
+        tensor_add(x + TENSOR_AT(rows, m, 2 * n, 0, 0), a[m], b[0], b[1], is_bf16);
+        tensor_add(x + TENSOR_AT(rows, m, 2 * n + 1, 0, 0), a[m], b[2], b[3], is_bf16);
+      }
+    }
+  }
+}
+
+// --- tensor_outer
+/* Adds the product of x, rounded to 16 bits, with the rows of a step: sum += x step. x has `rows`
+ * columns, as tensor_inner leaves them. */
+DEVICE void tensor_outer(float *sum, const float *x, const unsigned short *step, int tiles, int rows,
+                         int columns, int is_bf16)
+{
+  const int pitch = TENSOR_PITCH(columns), lane = LANE;
+  step += lane % 16 * pitch + lane / 16 * 8;
+#pragma unroll
+  for (int k = 0; k < rows / 16; k++) {
+    unsigned a[2][4], b[4];
+#pragma unroll
+    for (int m = 0; m < tiles; m++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const float *const at = x + TENSOR_AT(rows, m, 2 * k + i / 2, i % 2, 0);
+        a[m][i] = tensor_pair(at[0], at[1], is_bf16);
+      }
+#pragma unroll
+    for (int n = 0; n < columns / 16; n++) {
+      tensor_columns(b, step + k * 16 * pitch + n * 16);
+#pragma unroll
+      for (int m = 0; m < tiles; m++) {
+        tensor_add(sum + TENSOR_AT(columns, m, 2 * n, 0, 0), a[m], b[0], b[1], is_bf16);
+        tensor_add(sum + TENSOR_AT(columns, m, 2 * n + 1, 0, 0), a[m], b[2], b[3], is_bf16);
+      }
+    }
+  }
+}
+
+// --- tensor_drawn
+/* Returns the words of the four elements from `first` on. aligned: it is a multiple of 4. */
+DEVICE ampc_words tensor_drawn(long long seed, long long body, unsigned stream, long long first,
+                               int aligned)
+{
+  const ampc_words low = ampc_drawn(seed, body, stream, first >> 2);
+  if (aligned || first % 4 == 0) return low;
+  const ampc_words high = ampc_drawn(seed, body, stream, (first >> 2) + 1);
+  const int one = first & 1, two = first & 2;
+  const ampc_words half = {{two ? low.at[2] : low.at[0], two ? low.at[3] : low.at[1],
+                            two ? high.at[0] : low.at[2], two ? high.at[1] : low.at[3]}};
+  const philox_word last = two ? high.at[2] : high.at[0];
+  const ampc_words out = {{one ? half.at[1] : half.at[0], one ? half.at[2] : half.at[1],
+                           one ? half.at[3] : half.at[2], one ? last : half.at[3]}};
+  return out;
+}

@@ -23,6 +23,7 @@ static const Target targets[TARGET_COUNT] = {
      .arch = "-arch=",
      .prelude = "cuda.cuh",
      .tiles = "tiles_cuda.cuh",
+     .tensor = "tensor_cuda.cuh",
      .counters = "counters_cuda.cuh",
      .own_text = "cuda",
      .own_language = "CUDA C",

@@ -19,6 +19,7 @@ typedef struct Target {
   /* prefix of the architecture in the command: "-arch="; NULL: it is not passed */
   const char *arch;
   const char *prelude, *tiles; /* in templates/: primitives; products of tiles */
+  const char *tensor;          /* in templates/: products on tensor cores; NULL: none */
   const char *counters;        /* in templates/: counters that blocks share; NULL: none */
   const char *own_text;        /* the clause of `op` with its kernel text: "host" */
   const char *own_language;    /* the language of that text */

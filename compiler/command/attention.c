@@ -25,6 +25,9 @@ Value attention_result(const Graph *g, const Group *p, int64_t of)
 
 /* ---- tiles ---- */
 
+enum { TENSOR_WARPS = 4, TENSOR_TILE = 16 /* rows of the matrix that an instruction multiplies */ };
+enum { TENSOR_BLOCK = 32 * TENSOR_WARPS /* threads */ };
+
 typedef struct Sizes {
   int64_t n, l, s, heads, d, e;
 } Sizes;
@@ -59,6 +62,37 @@ static void choose_tile(Compile *c, TileWalk *w, const Sizes *s, bool backward)
   assert(!"a head is too wide");
 }
 
+static bool has_type(const Graph *g, Value v, DType type)
+{
+  return ir_node(g, v)->dtype == type && ir_node(g, value_root(g, v))->dtype == type;
+}
+
+/* Whether the group is computed on tensor cores. All operands and results must have the same 16-bit
+ * type. A kernel that drops everything (p = 1) has no threshold for random words. */
+static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
+{
+  enum { WIDEST = 128, OLDEST = 80 };
+  const Graph *g = c->graph;
+  const Node *n = ir_node(g, p->anchor);
+  DType type = ir_node(g, n->in[QUERY])->dtype;
+  bool back = attention_is_backward(n);
+  if (is_cpu_target(c) || target_capability(c) < OLDEST || c->options.real64) return false;
+  if (s->d > WIDEST || s->e > WIDEST || !ampc_is_narrow(type) || attr_float(n, "p") >= 1)
+    return false;
+  for (uint32_t i = QUERY; i <= SLOPE; i++)
+    if (i != MASK && (i != SLOPE || back) && !has_type(g, n->in[i], type)) return false;
+  return !back || n->dtype == type;
+}
+
+/* A lane has its part of the sums in registers, so wide heads have fewer rows. */
+static void choose_tensor_tile(TileWalk *w)
+{
+  int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
+  w->tensor = true;
+  w->lanes = TENSOR_WARPS * TENSOR_TILE * (widest <= 64 ? 2 : 1);
+  w->rows = widest <= 112 ? 32 : 16; /* four rooms of 128 columns and 32 rows exceed 48 KiB */
+}
+
 /* On the CPU the tile is 64 lanes by 32 rows for every head size: two tiles of 64 x 64 numbers and
  * a step fit in its caches, and 8 rows by 32 lanes fit in the vector registers. */
 TileWalk tile_walk(Compile *c, const Group *p)
@@ -71,7 +105,10 @@ TileWalk tile_walk(Compile *c, const Group *p)
   TileWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
   w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
   w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
-  if (!cpu) choose_tile(c, &w, &s, back);
+  if (uses_tensor_cores(c, p, &s))
+    choose_tensor_tile(&w);
+  else if (!cpu)
+    choose_tile(c, &w, &s, back);
   if (back && (attention_result(g, p, 1).id || attention_result(g, p, 2).id))
     w.key_split = cpu ? 1 : ceil_div(s.s, w.lanes);
   bool joint = cpu && w.key_split && !attr_int(n, "rounded");
@@ -89,6 +126,7 @@ Geometry tiles_geometry(Compile *c, const Group *p)
   Sizes s = sizes_of(c->graph, ir_node(c->graph, p->anchor));
   TileWalk w = tile_walk(c, p);
   int64_t units = w.key_units + w.query_units;
+  if (w.tensor) return (Geometry){(uint32_t)units, TENSOR_BLOCK};
   if (!is_cpu_target(c))
     return (Geometry){(uint32_t)(units < CUDA_MOST ? units : CUDA_MOST), CUDA_BLOCK};
   int64_t work = s.n * s.heads * s.l * s.s * (s.d + s.e) / CPU_SHARE;

@@ -16,7 +16,15 @@
  * all tiles of a head in sequence. There the sums of the queries are in memory, each tile of keys
  * adds to them in turn, and the scores are computed once. All sums are f32. On the CPU the results
  * of backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
- * (`rounded`). */
+ * (`rounded`).
+ *
+ * Note [tensor cores]
+ * From sm_80 on, 16-bit operands are multiplied on tensor cores (templates/attention_tensor.cu,
+ * attention_backward_tensor.cu), if heads have at most 128 features. A block has four warps, and
+ * each warp has 16 or 32 rows of the tile. A warp keeps its scores and sums in registers. Weights
+ * and dscores are rounded to 16 bits before they are multiplied, as in other kernels of this kind;
+ * a score and its exponential are f32. Rows of a tile are permuted in shared memory, so that a lane
+ * has four adjacent keys of a query: one call of Philox gives their random numbers. */
 #pragma once
 #include "walk.h"
 

@@ -2,6 +2,7 @@
  * compiler/command/attention.h explains them. */
 #include "compiler/command/attention.h"
 #include "template.h"
+#include <math.h>
 
 enum { MASK = 3 };
 
@@ -75,6 +76,50 @@ const char *attention_from(const Template *t, uint32_t input)
 {
   DType type = ir_node(t->k->g, value_root(t->k->g, t->n->in[input]))->dtype;
   return conversion_name(t->k, "from", type);
+}
+
+/* ---- tensor cores ---- */
+
+/* True if some pairs of query and key of a tile are computed and have no weight. */
+bool attention_guards(const Template *t)
+{
+  int64_t l = ir_in(t->k->c, t->n, 0)->dim[1], s = ir_in(t->k->c, t->n, 2)->dim[1];
+  return attr_int(t->n, "causal") || l % t->walk.lanes || s % t->walk.lanes;
+}
+
+/* Returns the narrowest type that can number all pairs of query and key in the whole batch. A narrow
+ * one needs fewer registers. */
+const char *attention_pair_type(const Template *t)
+{
+  const Node *q = ir_in(t->k->c, t->n, 0);
+  int64_t pairs = q->dim[0] * q->dim[1] * q->dim[2] * ir_in(t->k->c, t->n, 2)->dim[1];
+  return pairs <= UINT32_MAX && !t->n->draws.each ? "unsigned" : "long long";
+}
+
+/* True if the element of the first of four keys has a number that is a multiple of 4: Philox makes
+ * four words at once. */
+bool attention_draws_in_fours(const Template *t)
+{
+  return ir_in(t->k->c, t->n, 2)->dim[1] % 4 == 0 && t->n->draws.each % 4 == 0;
+}
+
+/* Returns the least word whose ampc_unit() is at least p: the upper 24 bits of a word are compared
+ * with p, a float. */
+const char *attention_least(const Template *t)
+{
+  double least = ceil((double)(float)attr_float(t->n, "p") * 0x1p24);
+  return arena_printf(t->k->c->arena, "%uu", (unsigned)least << 8);
+}
+
+/* Returns how many adjacent elements of a row a thread can copy at once: up to 16 bytes. */
+int64_t attention_vector(const Template *t, uint32_t input)
+{
+  const Node *x = ir_in(t->k->c, t->n, input);
+  Access a = attention_place(t, input);
+  int64_t n = 8;
+  while (x->dim[3] % n || a.offset % n || a.stride[0] % n || a.stride[1] % n || a.stride[2] % n)
+    n /= 2;
+  return n;
 }
 
 /* Prints which library may run. It prints numbers of arguments, which have no names yet. */

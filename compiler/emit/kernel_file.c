@@ -176,11 +176,17 @@ void put_template(Template *t, const EmbeddedFile *file)
       put_line(t, lines.at[i]);
 }
 
-bool template_uses(const Kernel *k, const char *name)
+const EmbeddedFile *kernel_file(const Kernel *k)
 {
   const OpInfo *op = op_of(ir_node(k->g, k->group->anchor));
+  bool tensor = op->traits & T_tiles && tile_walk(k->c, k->group).tensor;
+  return tensor ? template_tensor_file(op) : template_file(op);
+}
+
+bool template_uses(const Kernel *k, const char *name)
+{
   TemplateLines lines = {.arena = k->c->arena};
-  template_read(&lines, op, template_file(op));
+  template_read(&lines, op_of(ir_node(k->g, k->group->anchor)), kernel_file(k));
   for (uint32_t i = 0; i < lines.n; i++)
     if (line_uses(lines.at[i], name)) return true;
   return false;
@@ -210,5 +216,5 @@ void emit_file(Kernel *k)
   if (is_pick(op)) t.pick = pick_of(k, n);
   if (has_attr(op, "group"))
     t.parts = param_parts(k->g, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
-  put_template(&t, template_file(op));
+  put_template(&t, kernel_file(k));
 }

@@ -242,7 +242,7 @@ static const char *frame_name(const Kernel *k)
   case TMPL_own:
     return arena_printf(k->c->arena, "the text of op %s", op_of(kernel_main_node(k))->name);
   case TMPL_file:
-    return arena_printf(k->c->arena, "templates/%s.cu", op_of(kernel_main_node(k))->name);
+    return arena_printf(k->c->arena, "templates/%s", kernel_file(k)->name);
   default:
     return arena_printf(k->c->arena, "loops of templates/%s", prelude);
   }

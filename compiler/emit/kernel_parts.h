@@ -1,5 +1,6 @@
 /* Declarations for the files that print kernels. */
 #pragma once
+#include "compiler/base/embedded.h"
 #include "compiler/command/walk.h"
 #include "kernel.h"
 #include <string.h>
@@ -218,6 +219,7 @@ void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
 const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
 void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
+const EmbeddedFile *kernel_file(const Kernel *k);      /* the template of an op with a file */
 bool template_uses(const Kernel *k, const char *name); /* true if its text names this argument */
 /* kernel_columns.c: Prints im2col.cu or conv_whole*.cu. */
 void emit_columns(Kernel *k, const Convolution *v);

@@ -58,6 +58,7 @@ extern const char template_shared[]; /* "update.cu" */
 /* Adds the lines of the op, whose file is `own`, or the lines of the template of a convolution. */
 void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
+const EmbeddedFile *template_tensor_file(const OpInfo *op); /* for tensor cores */
 const char *template_begin(const EmbeddedFile *file); /* returns the text after its first comment */
 
 typedef struct Mark { /* @word or @!word */
@@ -129,6 +130,11 @@ Access attention_place(const Template *t, uint32_t input);
 const char *attention_head(const Template *t, uint32_t input);
 const char *attention_mask_place(const Template *t);
 const char *attention_from(const Template *t, uint32_t input);
+bool attention_guards(const Template *t);
+const char *attention_pair_type(const Template *t);
+bool attention_draws_in_fours(const Template *t);
+const char *attention_least(const Template *t);
+int64_t attention_vector(const Template *t, uint32_t input);
 
 /* kernel_columns.c */
 enum { COLUMNS_FILES = 3 };

@@ -98,9 +98,19 @@ void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own
   add_piece(out, file, template_begin(file), (TemplateLine){0});
 }
 
-const EmbeddedFile *template_file(const OpInfo *op)
+static const EmbeddedFile *file_named(const OpInfo *op, const char *suffix)
 {
   char name[64];
-  snprintf(name, sizeof name, "%s.cu", op->name);
+  snprintf(name, sizeof name, "%s%s.cu", op->name, suffix);
   return embedded_find(name);
+}
+
+const EmbeddedFile *template_file(const OpInfo *op)
+{
+  return file_named(op, "");
+}
+
+const EmbeddedFile *template_tensor_file(const OpInfo *op)
+{
+  return file_named(op, "_tensor");
 }
