@@ -84,13 +84,18 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
   return !back || n->dtype == type;
 }
 
-/* A lane has its part of the sums in registers, so wide heads have fewer rows. */
-static void choose_tensor_tile(TileWalk *w)
+/* A lane has a part of the sums and of the scores of a step in registers. If these are more than
+ * MOST_KEPT numbers, ptxas spills some of them. Then steps are shorter, and wide heads have tiles
+ * with half as many rows. */
+static void choose_tensor_tile(TileWalk *w, bool back)
 {
-  int64_t widest = w->d_room > w->e_room ? w->d_room : w->e_room;
+  enum { MOST_KEPT = 150 };
+  bool wide = w->d_room > 64 || w->e_room > 64;
+  int64_t each = wide ? 1 : 2, sums = (back ? w->d_room + w->e_room : w->e_room) / 2;
   w->tensor = true;
-  w->lanes = TENSOR_WARPS * TENSOR_TILE * (widest <= 64 ? 2 : 1);
-  w->rows = widest <= 112 ? 32 : 16; /* four rooms of 128 columns and 32 rows exceed 48 KiB */
+  w->lanes = TENSOR_WARPS * TENSOR_TILE * each;
+  w->rows = 32;
+  if (each * (sums + (back ? w->rows : w->rows / 2)) > MOST_KEPT) w->rows = 16;
 }
 
 /* On the CPU the tile is 64 lanes by 32 rows for every head size: two tiles of 64 x 64 numbers and
@@ -106,7 +111,7 @@ TileWalk tile_walk(Compile *c, const Group *p)
   w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
   w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
   if (uses_tensor_cores(c, p, &s))
-    choose_tensor_tile(&w);
+    choose_tensor_tile(&w, back);
   else if (!cpu)
     choose_tile(c, &w, &s, back);
   if (back && (attention_result(g, p, 1).id || attention_result(g, p, 2).id))
