@@ -13,9 +13,11 @@ __global__ void $name($arguments)
 @keys  BLOCK_ROOM(float, step_sums, $rows);
 @keys  BLOCK_ROOM(float, step_off, $rows);
 @keys@queries  if (blockIdx.x < $key_units) { /* keys and values */
-@keys  $lines keys
+@keys@queries    $lines keys
+@keys@!queries  $lines keys
 @keys@queries  } else { /* queries */
-@queries  $lines queries
+@keys@queries    $lines queries
+@!keys@queries  $lines queries
 @keys@queries  }
 }
 // --- keys
@@ -69,7 +71,7 @@ __global__ void $name($arguments)
 @random          seed, body, $stream,
 @random          ((image * $heads + head) * ($pair)$l + query) * $s
 @random@grouped            + row % $group * ($pair)($l * $s)
-@random            + key_at$of_sample, $aligned && $tiles == 2);
+@random            + key_at$of_sample, $aligned_keys);
 #pragma unroll
       for (int j = 0; j < 2 * $tiles; j++) {
         const int key UNUSED = key_at + j;
@@ -195,6 +197,6 @@ __global__ void $name($arguments)
 @ragged_l  value = query >= $l ? -ampc_inf() : value;
 @masked@!grouped  const $index place = $mask_at + $mask_place;
 @masked@grouped  const $index place = $mask_at + row % $group * $mask_head + $mask_place;
-@guarded  if (value > -ampc_inf())
+@guarded  if (value != -ampc_inf())
 @allowed    value = $mask[place] ? value : -ampc_inf();
 @added    value += $from_mask($mask[place]) * R(1.44269504088896341);

@@ -105,6 +105,6 @@ __global__ void $name($arguments)
 @ragged_l  value = query >= $l ? -ampc_inf() : value;
 @masked@!grouped  const $index place = $mask_at + $mask_place;
 @masked@grouped  const $index place = $mask_at + row % $group * $mask_head + $mask_place;
-@guarded  if (value > -ampc_inf())
+@guarded  if (value != -ampc_inf())
 @allowed    value = $mask[place] ? value : -ampc_inf();
 @added    value += $from_mask($mask[place]) * R(1.44269504088896341);
