@@ -3,7 +3,7 @@
 #include "compiler/command/attention.h"
 #include "template.h"
 
-enum { MASK = 3 };
+enum { QUERY, KEY, VALUE, MASK };
 
 bool attention_mask_is(const Template *t, bool numbers)
 {
@@ -55,10 +55,15 @@ static const char *terms(const Kernel *k, const char *const name[2], int64_t fir
   return index_sum(k, sum, NULL, NULL, offset);
 }
 
+int64_t attention_group(const Template *t)
+{
+  return ir_in(t->k->c, t->n, QUERY)->dim[2] / ir_in(t->k->c, t->n, VALUE)->dim[2];
+}
+
 /* Returns where a head begins. A mask has the axes [n, heads, l, s], others [n, l, heads, d]. */
 const char *attention_head(const Template *t, uint32_t input)
 {
-  static const char *const axes[] = {"image", "head"};
+  const char *axes[] = {"image", input == KEY || input == VALUE ? "kv_head" : "head"};
   Access a = attention_place(t, input);
   return terms(t->k, axes, a.stride[0], a.stride[input == MASK ? 1 : 2], a.offset);
 }
