@@ -5,7 +5,7 @@ __global__ void $name($arguments)
 @random  const long long seed = state->seed, body = state->body;
   BLOCK_LOOP($index, unit, $units) {
     const $index image = unit / ($query_split * $heads);
-    const $index head = unit / $query_split % $heads;
+    const $index head = unit / $query_split % $heads, kv_head UNUSED = head / $group;
     const int first = (int)(unit % $query_split) * $lanes;
     const int valid = $l - first < $lanes ? $l - first : $lanes;
     const int width = TILE_WIDTH($lanes, valid);

@@ -25,8 +25,9 @@ __global__ void $name($arguments)
 }
 // --- keys
   const $index unit = task;
-  const $index image = unit / ($key_split * $heads);
-  const $index head = unit / $key_split % $heads;
+  const $index image = unit / ($key_split * $kv_heads);
+@grouped  const $index kv_head UNUSED = unit / $key_split % $kv_heads;
+@!grouped  const $index head = unit / $key_split % $heads, kv_head UNUSED = head;
   for (int first = (int)(unit % $key_split) * $lanes; first < $s; first += $key_split * $lanes) {
     const int valid = $s - first < $lanes ? $s - first : $lanes;
 @causal    const int begin = first / $rows * $rows;
@@ -49,6 +50,7 @@ __global__ void $name($arguments)
 @joint    BLOCK_CELLS(lane, c, valid, $d_room)
 @joint      keys[lane * $d_room + c] =
 @joint          c < $d ? $from_k($k[$k_at + ($index)(first + lane) * $k_row + c]) * $scale : R(0.0);
+@grouped    for ($index head = kv_head * $group; head < (kv_head + 1) * $group; head++)
     for (int from = begin; from < last; from += $rows) {
       const int count = last - from < $rows ? last - from : $rows;
       BLOCK_MEETS;
@@ -104,7 +106,7 @@ __global__ void $name($arguments)
 @keys  const $index unit = task - $key_units;
 @!keys  const $index unit = task;
   const $index image = unit / ($query_split * $heads);
-  const $index head = unit / $query_split % $heads;
+  const $index head = unit / $query_split % $heads, kv_head UNUSED = head / $group;
   const int first = (int)(unit % $query_split) * $lanes;
   const int valid = $l - first < $lanes ? $l - first : $lanes;
 @causal  const int last = first + valid < $s ? first + valid : $s;

@@ -23,8 +23,7 @@ __global__ void $name($arguments)
 // --- keys
   const int unit = (int)blockIdx.x;
   const $index image = unit / ($kv_heads * $key_split);
-@!grouped  const $index head = unit / $key_split % $heads;
-@grouped  const $index kv_head = unit / $key_split % $kv_heads, head = kv_head * $group;
+  const $index kv_head = unit / $key_split % $kv_heads, head = kv_head * $group;
   const int first = (int)(unit % $key_split) * $lanes;
   const int valid = $s - first < $lanes ? $s - first : $lanes;
   const int own_key UNUSED = first + WARP * 16 * $tiles; /* the warp's first key */
@@ -89,8 +88,7 @@ __global__ void $name($arguments)
 #pragma unroll
   for (int j = 0; j < 2 * $tiles; j++) {
     const int key = own_key + LANE / 4 * 2 * $tiles + j;
-@!grouped    const $index at = (image * $s + key) * $heads + head;
-@grouped    const $index at = (image * $s + key) * $kv_heads + kv_head;
+    const $index at = (image * $s + key) * $kv_heads + kv_head;
     if (key >= $s) continue;
 @dk#pragma unroll
 @dk    for (int i = 0; i < $d_room / 8; i++) {
@@ -110,8 +108,7 @@ __global__ void $name($arguments)
 @keys  const int unit = (int)blockIdx.x - $key_units;
 @!keys  const int unit = (int)blockIdx.x;
   const $index image = unit / ($kv_heads * $query_split);
-@!grouped  const $index head = unit / $query_split % $heads;
-@grouped  const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
+  const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
 @grouped  /* row r of all tiles is query r / $group of head `head + r % $group` */
   const int first = (int)(unit % $query_split) * $lanes;
   const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;

@@ -9,8 +9,7 @@ __global__ void $name($arguments)
 @values  TENSOR_ROOM($type, values, $rows, $e_room);
   const int unit = (int)blockIdx.x;
   const $index image = unit / ($kv_heads * $query_split);
-@!grouped  const $index head = unit / $query_split % $heads;
-@grouped  const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
+  const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
 @grouped  /* row r of all tiles is query r / $group of head `head + r % $group` */
   const int first = (int)(unit % $query_split) * $lanes;
   const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;

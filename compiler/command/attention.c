@@ -29,13 +29,13 @@ enum { TENSOR_WARPS = 4, TENSOR_TILE = 16 /* rows of the matrix that an instruct
 enum { TENSOR_BLOCK = 32 * TENSOR_WARPS /* threads */ };
 
 typedef struct Sizes {
-  int64_t n, l, s, heads, d, e;
+  int64_t n, l, s, heads, kv_heads, d, e; /* kv_heads: of keys and values; divides heads */
 } Sizes;
 
 static Sizes sizes_of(const Graph *g, const Node *n)
 {
   const Node *q = ir_node(g, n->in[QUERY]), *v = ir_node(g, n->in[VALUE]);
-  return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], q->dim[3], v->dim[3]};
+  return (Sizes){q->dim[0], q->dim[1], v->dim[1], q->dim[2], v->dim[2], q->dim[3], v->dim[3]};
 }
 
 /* Returns how many numbers a block keeps in shared memory: operands of the tile, operands of a
@@ -117,9 +117,11 @@ TileWalk tile_walk(Compile *c, const Group *p)
   if (back && (attention_result(g, p, 1).id || attention_result(g, p, 2).id))
     w.key_split = cpu ? 1 : ceil_div(s.s, w.lanes);
   bool joint = cpu && w.key_split && !attr_int(n, "rounded");
-  if (!back || (attention_result(g, p, 0).id && !joint)) w.query_split = ceil_div(s.l, w.lanes);
-  w.key_units = s.n * s.heads * w.key_split;
-  w.query_units = s.n * s.heads * w.query_split;
+  int64_t together = w.tensor ? s.heads / s.kv_heads : 1; /* heads of queries in one tile */
+  if (!back || (attention_result(g, p, 0).id && !joint))
+    w.query_split = ceil_div(s.l * together, w.lanes);
+  w.key_units = s.n * s.kv_heads * w.key_split;
+  w.query_units = s.n * (s.heads / together) * w.query_split;
   return w;
 }
 

@@ -4,7 +4,7 @@
 #include "template.h"
 #include <math.h>
 
-enum { MASK = 3 };
+enum { QUERY, KEY, VALUE, MASK };
 
 bool attention_mask_is(const Template *t, bool numbers)
 {
@@ -56,10 +56,15 @@ static const char *terms(const Kernel *k, const char *const name[2], int64_t fir
   return index_sum(k, sum, NULL, NULL, offset);
 }
 
+int64_t attention_group(const Template *t)
+{
+  return ir_in(t->k->c, t->n, QUERY)->dim[2] / ir_in(t->k->c, t->n, VALUE)->dim[2];
+}
+
 /* Returns where a head begins. A mask has the axes [n, heads, l, s], others [n, l, heads, d]. */
 const char *attention_head(const Template *t, uint32_t input)
 {
-  static const char *const axes[] = {"image", "head"};
+  const char *axes[] = {"image", input == KEY || input == VALUE ? "kv_head" : "head"};
   Access a = attention_place(t, input);
   return terms(t->k, axes, a.stride[0], a.stride[input == MASK ? 1 : 2], a.offset);
 }
@@ -84,11 +89,11 @@ const char *attention_from(const Template *t, uint32_t input)
 bool attention_guards(const Template *t)
 {
   int64_t l = ir_in(t->k->c, t->n, 0)->dim[1], s = ir_in(t->k->c, t->n, 2)->dim[1];
-  return attr_int(t->n, "causal") || l % t->walk.lanes || s % t->walk.lanes;
+  return attr_int(t->n, "causal") || l * attention_group(t) % t->walk.lanes || s % t->walk.lanes;
 }
 
-/* Returns the narrowest type that can number all pairs of query and key in the whole batch. A narrow
- * one needs fewer registers. */
+/* Returns the narrowest type that can number all pairs of query and key in the whole batch. A
+ * narrow one needs fewer registers. */
 const char *attention_pair_type(const Template *t)
 {
   const Node *q = ir_in(t->k->c, t->n, 0);

@@ -127,6 +127,7 @@ bool attention_gives(const Template *t, int64_t of);
 const char *attention_stored(const Template *t); /* the type of the results */
 const char *attention_out(const Template *t, int64_t of);
 Access attention_place(const Template *t, uint32_t input);
+int64_t attention_group(const Template *t);
 const char *attention_head(const Template *t, uint32_t input);
 const char *attention_mask_place(const Template *t);
 const char *attention_from(const Template *t, uint32_t input);
