@@ -1,6 +1,7 @@
 /* Library commands as products: sizes, types, alignment. */
 #include "load.h"
 #include "compiler/command/attention.h"
+#include "compiler/command/walk.h"
 #include "runtime/plan/attention.h"
 #include "runtime/plan/conv_sizes.h"
 
@@ -91,6 +92,7 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   *out = (TileLoad){.load = {l, s, k, heads, bytes, a.type, .aligned = true},
                     .again = a.backward ? 7.0 / 5 : 1,
                     .draws = a.p > 0 ? l * s * heads : 0,
+                    .tensor = tile_walk(c, &c->graph->groups.at[group]).tensor,
                     .by = "own kernels: no library computes this kind of attention",
                     .nodes = 1};
   if (!asked || ampc_attention_against(asked, (ampc_cudnn){0, target_capability(c)}, known))

@@ -25,6 +25,7 @@ typedef struct TileLoad {
   double again;     /* multiplications of ampc's own kernel, relative to `load` */
   double draws;     /* number of random numbers that dropout draws */
   bool library;     /* true: the library computes the attention */
+  bool tensor;      /* if it does not: ampc's kernel uses tensor cores */
   const char *by;   /* which library computes it, or why ampc's own kernel does */
   int nodes;        /* number of nodes in a CUDA graph */
 } TileLoad;
