@@ -142,6 +142,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   if (!p->c->options.real64) read_file(&h, "maths16.cuh");
   read_file(&h, "rows.cuh");
   read_file(&h, target->tiles);
+  if (target->tensor) read_file(&h, target->tensor);
   sort_names(&h);
   use_words(&h, kernels->at, kernels->n);
   for (uint32_t i = h.sections.n; i > 0; i--) {
