@@ -1,5 +1,6 @@
 /* Runs the threads of CUDA blocks as fibers: see machine.h. */
 #include "machine.h"
+#include "matrix.h"
 #include "memory.h"
 #include <assert.h>
 #include <limits.h>
@@ -68,6 +69,8 @@ typedef struct Fiber {
   unsigned depth;
   unsigned mask, step; /* mask: of its shuffle */
   uint64_t bits, result;
+  SimtMatrix *matrix; /* the instruction at which it waits; NULL: a shuffle */
+  uint32_t *words;    /* its operands and results */
   unsigned stack;
   unsigned fenced; /* 1 + the epoch of its last fence */
   bool counted;    /* it has made an atomic addition */
@@ -116,6 +119,8 @@ static void make_stacks(void)
 
 void simt_barrier(unsigned place);
 uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned step);
+void simt_matrix(unsigned place, SimtMatrix *instruction, uint32_t *words);
+unsigned long long simt_shared_address(const void *at);
 void simt_enter(void *caller) TSAN(func_entry);
 void simt_leave(void) TSAN(func_exit);
 
@@ -152,8 +157,38 @@ uint64_t simt_shuffle(unsigned place, unsigned mask, uint64_t bits, unsigned ste
   f->mask = mask;
   f->bits = bits;
   f->step = step;
+  f->matrix = NULL;
   stop(AT_SHUFFLE, place);
   return f->result;
+}
+
+/* Executes an instruction with all lanes of the warp. It waits like a shuffle that names them. */
+void simt_matrix(unsigned place, SimtMatrix *instruction, uint32_t *words)
+{
+  Fiber *f = machine.current;
+  f->mask = UINT_MAX;
+  f->step = 0;
+  f->matrix = instruction;
+  f->words = words;
+  stop(AT_SHUFFLE, place);
+}
+
+/* Returns an address as ldmatrix takes it: in bytes from the start of shared memory. */
+unsigned long long simt_shared_address(const void *at)
+{
+  return memory_is_shared(at) ? (uintptr_t)at - (uintptr_t)machine.launch->shared : UINT32_MAX;
+}
+
+void simt_read_row(unsigned thread, uint32_t at, void *row)
+{
+  const SimtLaunch *l = machine.launch;
+  simt_now.thread = (uint16_t)thread;
+  if (at + (uint64_t)16 > l->shared_size) {
+    simt_fault(0, "block %u thread %u loads a row outside of shared memory", blockIdx.x, thread);
+    return;
+  }
+  memory_touch(l->shared + at, 16, false);
+  memcpy(row, l->shared + at, 16);
 }
 
 /* ---- memory between blocks ---- */
@@ -257,7 +292,9 @@ static void resume(unsigned thread)
 
 static void shuffle_fault(unsigned warp, unsigned lane, const char *what, unsigned other)
 {
-  simt_fault(0, "block %u: thread %u's shuffle %s %u", blockIdx.x, warp + lane, what, warp + other);
+  const char *kind = machine.fiber[warp + lane].matrix ? "matrix instruction" : "shuffle";
+  simt_fault(0, "block %u: thread %u's %s %s %u", blockIdx.x, warp + lane, kind, what,
+             warp + other);
 }
 
 /* True if all lanes in the mask of `lane` wait at the same shuffle with the same mask. */
@@ -274,9 +311,16 @@ static bool is_whole(unsigned warp, unsigned lanes, unsigned lane)
     if (i >= lanes || f[i].state != AT_SHUFFLE)
       return shuffle_fault(warp, lane, "waits for a lane that does not come, thread", i), false;
     if (f[i].place != own->place || f[i].mask != own->mask)
-      return shuffle_fault(warp, lane, "meets another shuffle, of thread", i), false;
+      return shuffle_fault(warp, lane, "meets another one, of thread", i), false;
   }
   return true;
+}
+
+static void execute_matrix(unsigned warp)
+{
+  uint32_t *lanes[WARP];
+  for (unsigned i = 0; i < WARP; i++) lanes[i] = machine.fiber[warp + i].words;
+  machine.fiber[warp].matrix(warp, lanes);
 }
 
 /* Lets waiting lanes exchange values if no lane can run. False if none waits, or on a fault. */
@@ -290,6 +334,7 @@ static bool release_shuffles(unsigned warp, unsigned lanes)
     f[i].result = f[i ^ f[i].step].bits;
     any = true;
   }
+  if (f->state == AT_SHUFFLE && f->matrix) execute_matrix(warp);
   for (unsigned i = 0; i < lanes; i++)
     if (f[i].state == AT_SHUFFLE) f[i].state = CAN_RUN;
   return any;

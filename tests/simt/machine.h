@@ -6,8 +6,9 @@
  * a block's stores. The addition, a fence and a barrier make them readable.
  *
  * A launch ends with a fault if a shuffle names a missing lane or reads a lane that does not
- * participate, if threads of a block wait at different barriers, or if some threads wait and others
- * have ended. memory.c adds faults of accesses. */
+ * participate, if an instruction of tensor cores (matrix.h) is not executed by all 32, if threads
+ * of a block wait at different barriers, or if some threads wait and others have ended. memory.c
+ * adds faults of accesses. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +59,11 @@ void simt_publish(void);
 /* Records the fault if it is the first of the current launch, which continues. */
 void simt_fault(uintptr_t memory, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool simt_on_stack(uintptr_t at);
+
+/* ---- for matrix.c ---- */
+
+/* A thread reads 16 bytes at `at` bytes from the start of shared memory. */
+void simt_read_row(unsigned thread, uint32_t at, void *row);
 
 /* ---- for SimtLaunch.warp ---- */
 

@@ -337,8 +337,9 @@ void memory_put_back(const WordList *words)
 void memory_touch(const void *at, unsigned size, bool write)
 {
   if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))
-    simt_fault((uintptr_t)at, "block %u thread %u %s %u bytes at no multiple of them",
-               simt_now.block, simt_now.thread, write ? "writes" : "reads", size);
+    simt_fault(memory_is_shared(at) ? 0 : (uintptr_t)at,
+               "block %u thread %u %s %u bytes at no multiple of them", simt_now.block,
+               simt_now.thread, write ? "writes" : "reads", size);
   touch_range(at, size, write);
 }
 

@@ -10,6 +10,7 @@ float fabsf(float);
 float fmodf(float, float);
 double fma(double, double, double);
 double floor(double);
+double exp2(double);
 
 typedef struct SimtSize {
   unsigned x, y, z;
@@ -43,11 +44,16 @@ unsigned long long simt_shuffle(unsigned place, unsigned mask, unsigned long lon
                                 unsigned step);
 void simt_fence(void);
 unsigned simt_count(unsigned *at, unsigned n);
+unsigned long long simt_shared_address(const void *at);
+typedef void SimtMatrix(unsigned first, unsigned *const *lanes);
+void simt_matrix(unsigned place, SimtMatrix *instruction, unsigned *words);
+SimtMatrix simt_matrix_rows, simt_matrix_columns, simt_matrix_add_f16, simt_matrix_add_bf16;
 
 /* __COUNTER__ distinguishes barriers that a macro puts on one line. */
-#define __syncthreads()  simt_barrier(__COUNTER__)
-#define __threadfence()  simt_fence()
-#define atomicAdd(at, n) simt_count(at, n)
+#define __syncthreads()              simt_barrier(__COUNTER__)
+#define __threadfence()              simt_fence()
+#define atomicAdd(at, n)             simt_count(at, n)
+#define __cvta_generic_to_shared(at) simt_shared_address(at)
 #define __shfl_xor_sync(mask, value, step)                                                         \
   ({                                                                                               \
     union {                                                                                        \
@@ -118,16 +124,54 @@ static inline void simt_cvt_rn_bf16_f32(unsigned short *to, float from)
 }
 
 /* rounds two numbers; `above` goes into the upper half */
-static inline void simt_cvt_rn_bf16x2_f32(unsigned *to, float above, float below)
+#define CVT_PAIR(type)                                                                             \
+  static inline void simt_cvt_rn_##type##x2_f32(unsigned *to, float above, float below)            \
+  {                                                                                                \
+    unsigned short high, low;                                                                      \
+    simt_cvt_rn_##type##_f32(&high, above);                                                        \
+    simt_cvt_rn_##type##_f32(&low, below);                                                         \
+    *to = (unsigned)high << 16 | low;                                                              \
+  }
+CVT_PAIR(f16)
+CVT_PAIR(bf16)
+
+static inline void simt_mov_b32(float *to, unsigned short low, unsigned short high)
 {
-  unsigned short high, low;
-  simt_cvt_rn_bf16_f32(&high, above);
-  simt_cvt_rn_bf16_f32(&low, below);
-  *to = (unsigned)high << 16 | low;
+  *to = __uint_as_float((unsigned)high << 16 | low);
 }
 
-/* computes mov.b32 to, {0, from} */
-static inline void simt_mov_b32(float *to, unsigned short from)
+static inline float simt_flushed(float x)
 {
-  *to = __uint_as_float((unsigned)from << 16);
+  return x < 0x1p-126f && x > -0x1p-126f ? 0 * x : x;
 }
+
+static inline void simt_ex2_approx_ftz_f32(float *to, float from)
+{
+  *to = simt_flushed((float)exp2(simt_flushed(from)));
+}
+
+#define LDMATRIX(name, instruction)                                                                \
+  static inline void simt_ldmatrix_sync_aligned_m8n8_x4_##name(                                    \
+      unsigned *to0, unsigned *to1, unsigned *to2, unsigned *to3, unsigned at)                     \
+  {                                                                                                \
+    unsigned words[4] = {at};                                                                      \
+    simt_matrix(__COUNTER__, instruction, words);                                                  \
+    *to0 = words[0], *to1 = words[1], *to2 = words[2], *to3 = words[3];                            \
+  }
+LDMATRIX(shared_b16, simt_matrix_rows)
+LDMATRIX(trans_shared_b16, simt_matrix_columns)
+
+#define MMA(type)                                                                                  \
+  static inline void simt_mma_sync_aligned_m16n8k16_row_col_f32_##type##_##type##_f32(             \
+      float *to0, float *to1, float *to2, float *to3, unsigned a0, unsigned a1, unsigned a2,       \
+      unsigned a3, unsigned b0, unsigned b1, float c0, float c1, float c2, float c3)               \
+  {                                                                                                \
+    float *const to[] = {to0, to1, to2, to3};                                                      \
+    const float c[] = {c0, c1, c2, c3};                                                            \
+    unsigned words[10] = {a0, a1, a2, a3, b0, b1};                                                 \
+    for (int k = 0; k < 4; k++) words[6 + k] = __float_as_uint(c[k]);                              \
+    simt_matrix(__COUNTER__, simt_matrix_add_##type, words);                                       \
+    for (int k = 0; k < 4; k++) *to[k] = __uint_as_float(words[k]);                                \
+  }
+MMA(f16)
+MMA(bf16)
