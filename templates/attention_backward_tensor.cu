@@ -134,7 +134,7 @@ __global__ void $name($arguments)
     off_of[j] = $off[at];
   }
   for (int from = 0; from < last; from += $rows) {
-    const int count = $s - from < $rows ? $s - from : $rows;
+    const int count = last - from < $rows ? last - from : $rows;
     BLOCK_MEETS;
     TENSOR_BRING($type, step_d, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
                  $k[$k_at + ($index)(from + r) * $k_row + c])

@@ -26,7 +26,7 @@ __global__ void $name($arguments)
 @grouped               $q[$q_at + ($index)((first + r) / $group) * $q_row
 @grouped                   + (first + r) % $group * $q_head + c])
   for (int from = 0; from < last; from += $rows) {
-    const int count = $s - from < $rows ? $s - from : $rows;
+    const int count = last - from < $rows ? last - from : $rows;
     BLOCK_MEETS;
     TENSOR_BRING($type, keys, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
                  $k[$k_at + ($index)(from + r) * $k_row + c])

@@ -25,7 +25,6 @@ static const Target targets[TARGET_COUNT] = {
      .tiles = "tiles_cuda.cuh",
      .tensor = "tensor_cuda.cuh",
      .counters = "counters_cuda.cuh",
-     .tensor = "tensor_cuda.cuh",
      .own_text = "cuda",
      .own_language = "CUDA C",
      .align = AMPC_CUDA_ALIGN,

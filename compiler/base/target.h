@@ -21,7 +21,6 @@ typedef struct Target {
   const char *prelude, *tiles; /* in templates/: primitives; products of tiles */
   const char *tensor;          /* in templates/: products on tensor cores; NULL: none */
   const char *counters;        /* in templates/: counters that blocks share; NULL: none */
-  const char *tensor;          /* in templates/: primitives of tensor cores; NULL: none */
   const char *own_text;        /* the clause of `op` with its kernel text: "host" */
   const char *own_language;    /* the language of that text */
   int64_t align;               /* alignment of places in WORK and INPUT, in bytes */

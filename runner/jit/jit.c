@@ -198,6 +198,11 @@ ampc_status jit_load(Compile *c, Jit **out)
   return jit_tell(c, jit_load_edited(c, NULL, NULL, out));
 }
 
+bool jit_runs_cuda(const char *target)
+{
+  return target_of(target)->kind == TARGET_cuda;
+}
+
 void jit_unload(Jit *jit)
 {
   if (!jit) return;

@@ -328,8 +328,8 @@ static double type_bound(const TestRun *run, const GradientCase *g, uint32_t inp
   double size = fmax(largest(want), 0x1p-10) * GROWTH;
   double terms = fmax((double)g->dy.n, (double)g->base.in[input].n);
   double f32 = (F32_ULPS + terms) * number_ulp(AMPC_F32, size);
-  bool library = test_on_gpu(run) && op_row(g->base.test->op)->traits & T_tiles;
-  int nodes = g->graph ? CHAIN_NODES : NODES + (library ? TILE_NODES : 0);
+  bool narrow = jit_runs_cuda(run->target) && op_row(g->base.test->op)->traits & T_tiles;
+  int nodes = g->graph ? CHAIN_NODES : NODES + (narrow ? TILE_NODES : 0);
   return f32 + (d == AMPC_F32 ? 0 : nodes * 0.5 * number_ulp(d, size));
 }
 

@@ -74,16 +74,16 @@ typedef struct OpTest {
                          attribute dtype. Else a letter of number_type */
   ShapeOf *shape;
   Reference *reference;
-  Element *element;                   /* of map ops; called by reference_map */
-  Move *move;                         /* of moves; called by reference_moved and reference_picked */
-  double ulps;                        /* see Note [bounds] */
-  double per_term;                    /* ulps added for each term */
-  Terms *terms;                       /* NULL: per_term is 0 */
-  bool narrow;                        /* a GPU's library rounds factors to the case's type */
-  const char *why;                    /* the reason for the bound */
-  const char *const *cases;           /* rows of the forward cases */
-  const char *const *gradients;       /* rows for the gradient rule, at small smooth points */
-  const ChainRow *chains;             /* gradients of graphs that contain this op */
+  Element *element;             /* of map ops; called by reference_map */
+  Move *move;                   /* of moves; called by reference_moved and reference_picked */
+  double ulps;                  /* see Note [bounds] */
+  double per_term;              /* ulps added for each term */
+  Terms *terms;                 /* NULL: per_term is 0 */
+  bool narrow;                  /* a GPU's kernel or library rounds factors to the case's type */
+  const char *why;              /* the reason for the bound */
+  const char *const *cases;     /* rows of the forward cases */
+  const char *const *gradients; /* rows for the gradient rule, at small smooth points */
+  const ChainRow *chains;       /* gradients of graphs that contain this op */
   const char *no_cases, *no_gradient; /* why the entry has no cases or gradients */
 } OpTest;
 
@@ -96,7 +96,8 @@ struct Case {
   Attr attr[MAX_ATTR];
   int64_t shape[MAX_RANK + 1]; /* attribute "shape=": rank, sizes */
   bool tf32;
-  bool by_gpu; /* the case ran on a GPU */
+  bool by_gpu;  /* the case ran on a GPU */
+  bool by_cuda; /* its kernels are the text for GPUs */
   char result;
   Value value; /* its node in the graph */
   uint32_t first_source, output;

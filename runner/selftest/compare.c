@@ -22,7 +22,7 @@ double case_ulps(const Case *t)
 {
   const OpTest *test = t->test;
   double ulps = test->ulps + (test->terms ? test->per_term * test->terms(t) : 0);
-  if (test->narrow && t->by_gpu) ulps += narrow_ulps(t->want.dtype);
+  if (test->narrow && t->by_cuda) ulps += narrow_ulps(t->want.dtype);
   return t->tf32 && t->by_gpu ? ulps + tf32_ulps : ulps;
 }
 

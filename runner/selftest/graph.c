@@ -171,6 +171,7 @@ ampc_status cases_run(Arena *a, const TestRun *run, bool real64, int optimize, C
   if (!status) status = built_step(&b);
   for (uint32_t i = 0; !status && i < cases->n; i++) {
     cases->at[i].by_gpu = test_on_gpu(run);
+    cases->at[i].by_cuda = jit_runs_cuda(run->target);
     status = built_read(&b, a, cases->at[i].output, &cases->at[i].got);
   }
   built_close(&b);
