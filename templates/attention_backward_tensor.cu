@@ -40,7 +40,7 @@ __global__ void $name($arguments)
 @grouped  /* row r of all steps is query r / $group of head `head + r % $group` */
   for (int from = begin; from < $l * $group; from += $rows) {
     const int count = $l * $group - from < $rows ? $l * $group - from : $rows;
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* all warps have used the previous step */
     TENSOR_BRING($type, step_d, $rows, $d_room, $vector_q, r, c, count, $d, r,
 @!grouped                 $q[$q_at + ($index)(from + r) * $q_row + c])
 @grouped                 $q[$q_at + ($index)((from + r) / $group) * $q_row
@@ -56,7 +56,7 @@ __global__ void $name($arguments)
       step_sums[r] = r < count ? $sums[at] * R(1.44269504088896341) : ampc_inf();
       step_off[r] = r < count ? $off[at] : 0;
     }
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* the step is stored */
 @causal    if ((from + $rows - 1) / $group < own_key) continue; /* for this warp */
     float score[$tiles * $rows / 2], slope[$tiles * $rows / 2];
     tensor_inner(score, own_d, step_d, $tiles, $rows, $d_room, $is_bf16);
@@ -135,12 +135,12 @@ __global__ void $name($arguments)
   }
   for (int from = 0; from < last; from += $rows) {
     const int count = last - from < $rows ? last - from : $rows;
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* all warps have used the previous step */
     TENSOR_BRING($type, step_d, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
                  $k[$k_at + ($index)(from + r) * $k_row + c])
     TENSOR_BRING($type, step_e, $rows, $e_room, $vector_v, r, c, count, $e, TENSOR_COLUMN(r),
                  $v[$v_at + ($index)(from + r) * $v_row + c])
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* the step is stored */
 @causal    if (from > (own_row + 16 * $tiles - 1) / $group) continue; /* for this warp */
     float score[$tiles * $rows / 2], slope[$tiles * $rows / 2];
     tensor_inner(score, own_d, step_d, $tiles, $rows, $d_room, $is_bf16);

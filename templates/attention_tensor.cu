@@ -27,12 +27,12 @@ __global__ void $name($arguments)
 @grouped                   + (first + r) % $group * $q_head + c])
   for (int from = 0; from < last; from += $rows) {
     const int count = last - from < $rows ? last - from : $rows;
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* all warps have used the previous step */
     TENSOR_BRING($type, keys, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
                  $k[$k_at + ($index)(from + r) * $k_row + c])
 @values    TENSOR_BRING($type, values, $rows, $e_room, $vector_v, r, c, count, $e, TENSOR_COLUMN(r),
 @values                 $v[$v_at + ($index)(from + r) * $v_row + c])
-    BLOCK_MEETS;
+    BLOCK_MEETS; /* the step is stored */
 @causal    if (from > (first + (WARP + 1) * 16 * $tiles - 1) / $group) continue; /* for this warp */
     float score[$tiles * $rows / 2];
     tensor_inner(score, own, keys, $tiles, $rows, $d_room, $is_bf16);
