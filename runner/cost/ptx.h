@@ -27,7 +27,8 @@ typedef enum PtxPipe {
   PIPE_int,
   PIPE_xu, /* reciprocals, exponentials, conversions of f64 or between i64 and floats */
   PIPE_f64,
-  PIPE_lsu, /* loads, stores, shuffles */
+  PIPE_lsu,    /* loads, stores, shuffles */
+  PIPE_tensor, /* products of matrices of 16-bit numbers; a slot is [16, 16] by [16, 8] */
   PIPE_branch,
   PIPE_COUNT
 } PtxPipe;
@@ -42,6 +43,7 @@ typedef enum PtxForm {             /* how an instruction is parsed and executed 
                        FORM_value, /* results, then operands; computed lane by lane */
                        FORM_memory,
                        FORM_shuffle, /* results, then operands, for a whole warp */
+                       FORM_matrix,  /* the same, for tensor cores */
                        FORM_vote,    /* a result for a whole warp */
                        FORM_barrier,
                        FORM_fence,
@@ -82,11 +84,11 @@ typedef struct PtxOperand {
   uint64_t bits;
 } PtxOperand;
 
-enum { PTX_VECTOR = 8 };
+enum { PTX_VECTOR = 10 }; /* the most results or operands */
 
 typedef struct PtxInstruction {
   PtxOp op;
-  PtxType type, from; /* from: for cvt the source type, the second type of its name; else `type` */
+  PtxType type, from; /* from: the second type of the name, such as a cvt's source; else `type` */
   PtxPipe pipe;
   uint8_t slots;      /* number of machine instructions */
   uint16_t latency;   /* cycles until the result can be used; of a memory access: see WalkLaunch */
@@ -98,7 +100,8 @@ typedef struct PtxInstruction {
   uint8_t space;    /* PtxSpace */
   uint8_t compare;  /* setp: the PtxCompare relations for which it is true */
   uint8_t join;     /* setp: PtxJoin */
-  char mode;        /* cvt.r[nzmp]i: n, z, m or p; shf: l or r; vote: a(ll) or b(allot) */
+  char mode; /* cvt.r[nzmp]i: n, z, m or p; shf: l or r; vote: a(ll) or b(allot); ldmatrix: t(rans)
+              */
   PtxOperand guard; /* predicate; kind none: the instruction always executes */
   PtxOperand to[PTX_VECTOR], in[PTX_VECTOR];
   int64_t offset;   /* bytes that are added to the address in[0] */

@@ -131,6 +131,9 @@ static const struct {
     {"all", PTX_OP_vote, AT(mode), 'a'},
     {"ballot", PTX_OP_vote, AT(mode), 'b'},
     {"any uni", PTX_OP_vote, IDLE, 0},
+    {"trans", PTX_OP_ldmatrix, AT(mode), 't'},
+    {"m8n8 x4", PTX_OP_ldmatrix, IDLE, 0},
+    {"m16n8k16 row col", PTX_OP_mma, IDLE, 0},
     {"rz sat", PTX_OP_cvt, IDLE, 0},
     {"wrap clamp", PTX_OP_shf, IDLE, 0},
     {"bfly down up idx", PTX_OP_shfl, IDLE, 0},
@@ -193,7 +196,7 @@ const char *ptx_instruction(PtxInstruction *i)
     if (t && !i->type) {
       i->type = t;
     } else if (t) {
-      i->from = t;
+      if (!i->from) i->from = t;
     } else if (!(first && is_among(p, "wide hi")) && !read_modifier(p, i)) {
       return "unknown modifier in";
     }

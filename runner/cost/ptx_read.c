@@ -215,7 +215,7 @@ static bool read_inputs(Reader *r, PtxInstruction *i)
 static bool read_memory(Reader *r, PtxInstruction *i)
 {
   uint8_t n;
-  if (i->op == PTX_OP_ld)
+  if (i->op == PTX_OP_ld || i->op == PTX_OP_ldmatrix)
     return read_group(r, i->to, &i->n_to) && expect(r, ',') && read_address(r, i);
   if (i->op == PTX_OP_st) {
     PtxOperand values[PTX_VECTOR];
@@ -240,6 +240,8 @@ static bool read_operands(Reader *r, PtxInstruction *i)
   case FORM_value:
   case FORM_vote:
   case FORM_shuffle:
+  case FORM_matrix:
+    if (i->op == PTX_OP_ldmatrix) return read_memory(r, i);
     if (!read_group(r, i->to, &i->n_to)) return false;
     if (take(r, '|') && !read_operand(r, &i->to[i->n_to++])) return false;
     return read_inputs(r, i);

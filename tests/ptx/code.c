@@ -89,10 +89,28 @@ static bool is_among(const char *name, const char *prefix)
   return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
+/* Returns an instruction of tensor cores; NULL: another one, or not with these operands. */
+static SimtMatrix *matrix_of(const PtxInstruction *i)
+{
+  static const struct {
+    const char *name;
+    SimtMatrix *matrix;
+  } all[] = {{"ldmatrix.sync.aligned.m8n8.x4.shared.b16", simt_matrix_rows},
+             {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", simt_matrix_columns},
+             {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", simt_matrix_add_f16},
+             {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", simt_matrix_add_bf16}};
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+    if (strcmp(all[k].name, i->name) == 0 && i->n_to == 4 &&
+        i->n_in == (i->op == PTX_OP_mma ? 10 : 1))
+      return all[k].matrix;
+  return NULL;
+}
+
 /* Returns why an instruction is not understood, or NULL. */
 static const char *rejected(const PtxInstruction *i)
 {
   bool halves = ptx_type_family(i->type) == FAMILY_f16;
+  if (ptx_form(i->op) == FORM_matrix) return matrix_of(i) ? NULL : "an unknown matrix instruction";
   if (!is_known_name(i->name)) return "an unknown modifier";
   if (strstr(i->name, ".ftz") && i->n_in > 1) return "a flush to zero";
   if (i->n_to > PTX_PARTS || i->n_in > PTX_PARTS + 1) return "too many operands";
@@ -139,7 +157,8 @@ static void decode(Decoder *d, const PtxInstruction *i, PtxCode *out)
                    .constant = i->constant,
                    .flush = strstr(i->name, ".ftz"),
                    .target = i->target,
-                   .offset = i->offset};
+                   .offset = i->offset,
+                   .matrix = matrix_of(i)};
   d->why = rejected(i);
   if (d->why) return;
   if (out->guarded) out->guard = ROW_registers + i->guard.at;

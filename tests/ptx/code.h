@@ -1,5 +1,6 @@
 /* PTX kernels in a compact form, in which each operand is a row of 32 values, one for each lane. */
 #pragma once
+#include "matrix.h"
 #include "runner/cost/ptx.h"
 
 enum { PTX_LANES = 32, PTX_PARTS = 4 /* elements of the longest vector */ };
@@ -19,9 +20,10 @@ typedef struct PtxCode {
   bool guarded, negated; /* negated: it executes if the guard is false */
   bool constant, flush;  /* flush: .ftz */
   uint32_t guard;        /* a row, like the next two */
-  uint32_t to[PTX_PARTS], in[PTX_PARTS + 1];
+  uint32_t to[PTX_PARTS], in[PTX_VECTOR];
   uint32_t target; /* bra: index of an instruction */
   int64_t offset;  /* bytes that are added to an address */
+  SimtMatrix *matrix;
 } PtxCode;
 
 typedef struct PtxImage { /* a kernel */

@@ -12,7 +12,7 @@ static const uint64_t poison = 0xa5a5a5a5a5a5a5a5u; /* registers that were not w
 typedef struct Warp {
   uint32_t pc[PTX_LANES];
   uint32_t live; /* lanes that can execute */
-  uint32_t held; /* of them, those that wait at a shuffle for other lanes */
+  uint32_t held; /* of them, those that wait for other lanes of the warp */
 } Warp;
 
 static struct {
@@ -183,6 +183,26 @@ static bool shuffle(const Now *now, const PtxCode *i, uint32_t mask)
   return true;
 }
 
+/* ---- tensor cores ---- */
+
+/* Executes an instruction of the whole warp. False: `mask` lacks lanes, for which the others wait.
+ */
+static bool execute_matrix(const Now *now, const PtxCode *i, uint32_t mask)
+{
+  uint32_t words[PTX_LANES][PTX_VECTOR], *lanes[PTX_LANES];
+  if (mask != UINT32_MAX) return false;
+  for (uint32_t lane = 0; lane < PTX_LANES; lane++) {
+    lanes[lane] = words[lane];
+    for (uint32_t k = 0; k < i->n_in; k++) words[lane][k] = (uint32_t)row_at(now, i->in[k])[lane];
+    words[lane][0] += (uint32_t)i->offset;
+  }
+  i->matrix(now->first, lanes);
+  for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+    for (uint32_t k = 0; k < i->n_to; k++) now->rows[i->to[k]][lane] = words[lane][k];
+  simt_shuffled();
+  return true;
+}
+
 /* ---- a warp ---- */
 
 static void put_pc(Warp *w, uint32_t mask, uint32_t pc)
@@ -230,13 +250,14 @@ static void wait_or_end(const Now *now, const PtxCode *i, uint32_t mask)
   }
 }
 
-/* Executes a shuffle once all lanes are here that it names. True if the group stays together. */
-static bool join_shuffle(const Now *now, const PtxCode *i, uint32_t mask, uint32_t *pc)
+/* Executes a shuffle once all lanes are here that it names, or an instruction of tensor cores once
+ * all lanes are here. True if the group stays together. */
+static bool join_lanes(const Now *now, const PtxCode *i, uint32_t mask, uint32_t *pc)
 {
   Warp *w = now->w;
   put_pc(w, mask, *pc);
   uint32_t here = lanes_at(w, *pc), takes = guarded(now, i, here);
-  bool done = !takes || shuffle(now, i, takes);
+  bool done = !takes || (i->matrix ? execute_matrix : shuffle)(now, i, takes);
   w->held = done ? w->held & ~takes : w->held | takes;
   put_pc(w, done ? here : here & ~takes, *pc + 1);
   ++*pc;
@@ -249,7 +270,7 @@ static bool execute_control(const Now *now, const PtxCode *i, uint32_t mask, uin
                             uint32_t *pc)
 {
   Warp *w = now->w;
-  if (i->op == PTX_OP_shfl) return join_shuffle(now, i, mask, pc);
+  if (i->op == PTX_OP_shfl || i->matrix) return join_lanes(now, i, mask, pc);
   if (i->op == PTX_OP_bra && takes == mask) {
     *pc = i->target;
     return true;
@@ -276,6 +297,8 @@ static void run_group(const Now *now, uint32_t mask, uint32_t pc, uint32_t next,
     case PTX_OP_exit:
     case PTX_OP_bar:
     case PTX_OP_shfl:
+    case PTX_OP_ldmatrix:
+    case PTX_OP_mma:
       if (!execute_control(now, i, mask, takes, &pc)) return;
       continue;
     case PTX_OP_ld:
@@ -322,7 +345,7 @@ static void run_warp(const SimtLaunch *l, unsigned first, unsigned lanes)
       run_group(&now, mask, pc, next, &steps);
     else
       fault_of_lane(&now, (uint32_t)__builtin_ctz(now.w->held),
-                    "shuffles with a lane that does not come");
+                    "waits for a lane that does not come");
   }
 }
 

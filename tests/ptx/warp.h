@@ -3,8 +3,9 @@
  * the group at the lowest instruction first, or in SIMT_RANDOM order any group.
  *
  * These are faults, in addition to those of machine.h and memory.h: a shuffle whose mask names
- * lanes that do not come, an access outside of shared or constant memory, and a load through the
- * read-only cache (.nc) of what the launch has written. */
+ * lanes that do not come, an instruction of tensor cores without a lane, an access outside of
+ * shared or constant memory, and a load through the read-only cache (.nc) of what the launch has
+ * written. */
 #pragma once
 #include "code.h"
 #include "machine.h"
