@@ -48,7 +48,8 @@ typedef struct Options {
   int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */
   bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
-  bool gaps;            /* for tests: rows get gaps on a CPU, too, Note [pitch] in pitch.c */
+  bool as_cuda;         /* for tests: a CPU gets the graph of a GPU, with gaps in rows (Note [pitch]
+                           in pitch.c) and attention whose gradients are rounded */
   bool strict_rounding; /* round 16-bit weight gradients before they are summed, as PyTorch does */
   /* In every n-th step, measure how large all values are (pass probe); 0: never. */
   uint32_t probe_every;

@@ -378,7 +378,7 @@ bool pass_memory(Compile *c)
     find_lives(g, (uint16_t)b, g->groups.n, lives, readers);
   find_lives_of_loops(c, lives);
   place_gradients(c, readers);
-  if (c->options.gaps || !is_cpu_target(c)) pitch_rows(c, lives);
+  if (c->options.as_cuda || !is_cpu_target(c)) pitch_rows(c, lives);
   for (uint32_t b = 0; b < g->blocks.n; b++) place_block(&p, (uint16_t)b, lives);
   place_aliases(g);
   g->facts |= IR_PLACED;

@@ -164,11 +164,11 @@ static Value log_sums(Back *b)
 
 static Value gradient_of_input(Back *b, const Value *in, uint32_t of)
 {
-  Value v = ir_append(b->c, &b->at, OP_attention_backward, in, 8,
-                      ATTRS({"scale", {.f = attr_float(&b->n, "scale")}},
-                            {"p", {.f = attr_float(&b->n, "p")}},
-                            {"causal", {.i = attr_int(&b->n, "causal")}},
-                            {"rounded", {.i = !is_cpu_target(b->c)}}, {"of", {.i = of}}));
+  Value v = ir_append(
+      b->c, &b->at, OP_attention_backward, in, 8,
+      ATTRS({"scale", {.f = attr_float(&b->n, "scale")}}, {"p", {.f = attr_float(&b->n, "p")}},
+            {"causal", {.i = attr_int(&b->n, "causal")}},
+            {"rounded", {.i = b->c->options.as_cuda || !is_cpu_target(b->c)}}, {"of", {.i = of}}));
   back_draws(b, v);
   return v;
 }

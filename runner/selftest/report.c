@@ -34,8 +34,11 @@ void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what
 /* Returns the options to compile a job of a suite. It has no file: diagnostics name it selftest. */
 Options test_options(const TestRun *run, int optimize)
 {
-  return (Options){
-      .input = "selftest", .target = run->target, .optimize = optimize, .error_limit = 20};
+  return (Options){.input = "selftest",
+                   .target = run->target,
+                   .optimize = optimize,
+                   .error_limit = 20,
+                   .as_cuda = jit_runs_cuda(run->target)};
 }
 
 /* True if the run's kernels run on a GPU: all targets but cpu do. */

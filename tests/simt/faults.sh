@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows that the SIMT check finds faults. Plants those of faults.txt, one at a time, in the CUDA text of faults.amp;
-# after `indices:`, `norms:` and `own:`, in that of jobs/indices.amp and so on; after `runtime:`, in the PTX of the
+# after `indices:`, `norms:`, `own:` and `attended:`, in that of jobs/indices.amp and so on; after `runtime:`, in the PTX of the
 # runtime. With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. Each must be found and named. If a fault
 # cannot be planted, because the text has changed, the test fails.
 # usage: tests/simt/faults.sh SIMT_CHECK [--ptx ARCHITECTURE]
@@ -28,7 +28,7 @@ while IFS='@' read -r what from to message; do
   case $what in '' | '#'*) continue ;; esac
   case $what in
   runtime:*) "$check" runtime --mutate "$from=>$to" >"$out" 2>&1 ;;
-  indices:* | norms:* | own:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/${what%%:*}.amp" >"$out" 2>&1 ;;
+  indices:* | norms:* | own:* | attended:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/${what%%:*}.amp" >"$out" 2>&1 ;;
   *) "$check" "$@" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
   esac
   status=$?

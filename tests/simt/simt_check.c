@@ -152,7 +152,7 @@ static ampc_status check_job(const Options *options, const TestRun *edits)
 static int check_jobs(int argc, char **argv)
 {
   Arena *arena = arena_create();
-  Options options = {.target = "cpu", .optimize = 2, .error_limit = 20, .gaps = true};
+  Options options = {.target = "cpu", .optimize = 2, .error_limit = 20, .as_cuda = true};
   TestRun edits = {0};
   int n_jobs;
   if (!read_arguments(arena, argc, argv, &options, &edits, &n_jobs)) {
