@@ -9,7 +9,7 @@ typedef struct Gpu {
   int lanes_f32, lanes_int, lanes_xu, lanes_f64; /* of a multiprocessor: results a cycle */
   double dram_peak, dram;                        /* GB/s */
   double l2_mb, l2, l1_kb;
-  double tensor16, tensor_tf32; /* TFLOP/s */
+  double tensor16, mma, tensor_tf32; /* TFLOP/s; mma: fraction of tensor16 for mma.sync */
   int latency_shared, latency_l1, latency_l2, latency_dram;
   double node;           /* us */
   const struct Cpu *cpu; /* set only for the processor of this machine (cpu.h); NULL: a GPU */

@@ -1,10 +1,10 @@
 /* Turns the counts of a walk into microseconds.
  *
  * Note [roofs]
- * A kernel takes as long as the slowest of four parts: reading and writing its operands once in
+ * A kernel takes as long as the slowest of five parts: reading and writing its operands once in
  * DRAM; moving its sectors between L2 and the multiprocessors; issuing its instructions, each on
- * its unit; and the latency of its longest warp, times the number of times that the grid fills the
- * GPU.
+ * its unit; multiplying on tensor cores, at the rate of mma.sync; and the latency of its longest
+ * warp, times the number of times that the grid fills the GPU.
  *
  * If a block reads data again, they are in L1 if the data of all blocks of a multiprocessor fit
  * there. Else they are in L2 if the operands of the kernel fit into L2, else they come from DRAM
@@ -14,6 +14,7 @@
 #include <math.h>
 
 enum { SCHEDULERS = 4, WARP = 32, L2_BYTES_A_CYCLE = 64, SECTOR_BYTES = 32 };
+enum { MMA_FLOPS = 2 * 16 * 8 * 16 };
 
 /* Returns how many blocks are resident on a multiprocessor at the same time. */
 static double resident_blocks(const Gpu *g, const KernelLoad *k)
@@ -46,6 +47,7 @@ Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k)
   double resident = resident_blocks(g, k), full = g->multiprocessors * resident;
   double busy = fmin(g->multiprocessors, k->grid), cycle = 1.0 / g->mhz; /* us */
   double here = fmin(resident, ceil(k->grid / (double)g->multiprocessors));
+  double tensor_us = c->pipe[PIPE_tensor] * MMA_FLOPS / (g->tensor16 * 1e6); /* at the peak */
   double once = c->sectors_once * SECTOR_BYTES, all = c->sectors_read * SECTOR_BYTES;
   bool in_l1 = once / k->grid * here < (g->l1_kb * 1024 - here * k->shared);
   Cost cost = {.in_flight = fmin(k->grid, full) * k->block};
@@ -55,8 +57,9 @@ Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k)
   cost.dram_us = dram / (g->dram * 1e3);
   cost.l2_us = fmax(cost.l2_bytes / (g->l2 * 1e3), cost.l2_bytes / L2_BYTES_A_CYCLE / busy * cycle);
   cost.issue_us = issue_cycles(g, c, busy) * cycle;
+  cost.tensor_us = tensor_us / g->mma * g->multiprocessors / busy;
   cost.latency_us = c->longest * fmax(1, k->grid / full) * cycle;
-  cost.roof_us = k->bytes / (g->dram * 1e3);
+  cost.roof_us = fmax(k->bytes / (g->dram * 1e3), tensor_us);
   cost_choose(&cost);
   return cost;
 }

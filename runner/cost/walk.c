@@ -110,7 +110,8 @@ static void tick(Clock *c, const PtxInstruction *i, uint32_t latency)
   bool shared = i->space == SPACE_shared;
   wait_for(c, &i->guard, &at);
   for (uint32_t k = 0; k < i->n_in; k++) wait_for(c, &i->in[k], &at);
-  if (i->op == PTX_OP_ld && !i->constant && c->stored[shared] > at) at = c->stored[shared];
+  bool loads = (i->op == PTX_OP_ld && !i->constant) || i->op == PTX_OP_ldmatrix;
+  if (loads && c->stored[shared] > at) at = c->stored[shared];
   if (i->op == PTX_OP_st) c->stored[shared] = at;
   for (uint32_t k = 0; k < i->n_to; k++) c->ready[i->to[k].at] = at + latency;
   c->slots += i->slots;
@@ -233,6 +234,23 @@ static uint32_t touch(Walk *w, const PtxInstruction *i, uint32_t mask)
   return latency;
 }
 
+/* Executes an instruction of tensor cores. ldmatrix accesses eight rows of 16 bytes at a time. It
+ * loads zeros, and a product of zeros is added: no index depends on these values. */
+static uint32_t matrix(Walk *w, const PtxInstruction *i, uint32_t mask)
+{
+  WalkAccess a = {.instruction = i, .bytes = 16};
+  uint32_t latency = i->latency;
+  bool loads = i->op == PTX_OP_ldmatrix;
+  for (uint32_t lane = 0; lane < LANES; lane++) {
+    if (!(mask >> lane & 1)) continue;
+    if (loads) a.at[a.n++] = operand(w, &i->in[0], lane) + (uint64_t)i->offset;
+    if (a.n == 8) latency = walk_memory(&w->memory, w->launch, &a, w->counts), a.n = 0;
+    for (uint32_t k = 0; k < i->n_to; k++)
+      w->now->reg[i->to[k].at][lane] = loads ? 0 : operand(w, &i->in[6 + k], lane);
+  }
+  return latency;
+}
+
 /* Executes an instruction that is not a branch. */
 static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
 {
@@ -249,6 +267,9 @@ static bool execute(Walk *w, const PtxInstruction *i, uint32_t mask)
     break;
   case FORM_shuffle:
     shuffle(w, i, mask);
+    break;
+  case FORM_matrix:
+    latency = matrix(w, i, mask);
     break;
   case FORM_barrier:
     w->now->waits = true;

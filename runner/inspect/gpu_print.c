@@ -59,13 +59,14 @@ static void put_block(const Inspection *in, const GpuReport *r, uint16_t block, 
 static void put_assumptions(const GpuReport *r, Table *t)
 {
   const Gpu *g = r->gpu;
-  table_say(t, 0,
-            "\ntime is predicted: the largest of the times for memory, L2, issue and the latency "
-            "of the longest warp, plus %.1f us for each node. %s: %d multiprocessors at %d MHz, "
-            "%.0f of %.0f GB/s from DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in "
-            "tf32; products with a large k reach 0.83 of these, convolutions 0.67. %s",
-            g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2,
-            g->tensor16, g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
+  table_say(
+      t, 0,
+      "\ntime is predicted: the largest of the times for memory, L2, issue, tensor cores and "
+      "the latency of the longest warp, plus %.1f us for each node. %s: %d multiprocessors "
+      "at %d MHz, %.0f of %.0f GB/s from DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in "
+      "tf32; products with a large k reach 0.83 of these, convolutions 0.67. %s",
+      g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2, g->tensor16,
+      g->tensor_tf32, r->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
 }
 
 int gpu_print_table(const Inspection *in, const GpuReport *r)

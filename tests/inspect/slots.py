@@ -81,7 +81,7 @@ APPROXIMATE = [("div", 8, ("div.full.f32", "f32", ["f32", "f32"], "")), ("rcp", 
                ("sqrt", 4, ("sqrt.approx.f32", "f32", ["f32"], ""))]
 # Not counted: moves, memory, barriers and branches are one instruction or none; a select needs a
 # comparison.
-LEFT_OUT = {"mov", "cvta", "ld", "st", "atom", "red", "vote", "activemask", "bar", "barrier", "membar", "fence", "bra",
+LEFT_OUT = {"mov", "cvta", "ld", "st", "atom", "red", "ldmatrix", "mma", "vote", "activemask", "bar", "barrier", "membar", "fence", "bra",
             "ret", "exit", "selp", "copysign"}
 
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Shows that the SIMT check finds faults. Plants those of faults.txt, one at a time, in the CUDA text of faults.amp;
-# after `indices:`, `norms:`, `own:` and `attended:`, in that of jobs/indices.amp and so on; after `runtime:`, in the PTX of the
-# runtime. With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. Each must be found and named. If a fault
-# cannot be planted, because the text has changed, the test fails.
+# after `indices:`, `norms:`, `own:` and `attended:`, in that of jobs/indices.amp and so on; after `tensor:`, in that of
+# tensor.amp; after `runtime:`, in the PTX of the runtime. With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. In
+# the wrong text, `~` stands for `@`. Each fault must be found and named. If one cannot be planted, because the text has
+# changed, the test fails.
 # usage: tests/simt/faults.sh SIMT_CHECK [--ptx ARCHITECTURE]
 set -u
 check=$1
@@ -26,20 +27,26 @@ if [ $status -ne 0 ]; then
 fi
 while IFS='@' read -r what from to message; do
   case $what in '' | '#'*) continue ;; esac
+  to=$(printf '%s' "$to" | tr '~' '@')
   case $what in
   runtime:*) "$check" runtime --mutate "$from=>$to" >"$out" 2>&1 ;;
   indices:* | norms:* | own:* | attended:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/${what%%:*}.amp" >"$out" 2>&1 ;;
+  tensor:*) "$check" "$@" --mutate "$from=>$to" "$here/tensor.amp" >"$out" 2>&1 ;;
   *) "$check" "$@" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
   esac
   status=$?
-  if [ $status -eq 5 ] && grep -E '^simt(_check: .*ptx|: FAILED)' "$out" | grep -Eq "$message"; then
+  said=$(grep -E '^simt(_check: .*(ptx|kernels)|: FAILED)' "$out" | grep -E -m 1 "$message")
+  case "$status:$said" in
+  [45]:?*) # 4: the C compiler or the loader refuses the text
     found=$((found + 1))
-    echo "found   $what: $(grep -m 1 -E "^simt.*($message)" "$out" | sed 's/^[^:]*: [^:]*: //')"
-  else
+    echo "found   $what: $(echo "$said" | sed 's/^[^:]*: [^:]*: //')"
+    ;;
+  *)
     missed=$((missed + 1))
     echo "MISSED  $what (exit status $status)"
     tail -n 5 "$out"
-  fi
+    ;;
+  esac
 done <"$list"
 echo "$found found, $missed missed"
 [ "$missed" -eq 0 ] && [ "$found" -gt 0 ]

@@ -210,6 +210,35 @@ static void test_banks(void)
   SAME("banks", c.pipe[PIPE_lsu], 1.0 + 32);
 }
 
+/* Each lane gives the address of a row; four matrices lie side by side. 144 bytes apart, the eight
+ * rows of a matrix are in different banks; 128 bytes apart, in the same. Then two products are
+ * added to the same sums. */
+#define MATRIX_TEXT(pitch)                                                                         \
+  HEAD ".visible .entry k()\n{\n.shared .align 16 .b8 tile[4096];\n" REGISTERS                     \
+       "mov.u32 %r1, %tid.x;\n"                                                                    \
+       "and.b32 %r2, %r1, 7;\n"                                                                    \
+       "mul.lo.s32 %r2, %r2, " #pitch ";\n"                                                        \
+       "bfe.u32 %r3, %r1, 3, 2;\n"                                                                 \
+       "mad.lo.s32 %r2, %r3, 16, %r2;\n"                                                           \
+       "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r2, %r3, %r4, %r5}, [%r2];\n"             \
+       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "                \
+       "{%r2, %r3, %r4, %r5}, {%r2, %r3}, {%f1, %f2, %f3, %f4};\n"                                 \
+       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, "                  \
+       "{%r2, %r3, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};\n"                                 \
+       "ret;\n}\n"
+
+static void test_matrix(void)
+{
+  static const char apart[] = MATRIX_TEXT(144), together[] = MATRIX_TEXT(128);
+  WalkCounts c = walk(apart, 2, 64, 0);
+  SAME("matrix", c.instructions, 128.0 * 9);
+  SAME("matrix", c.pipe[PIPE_tensor], 4 * 2.0);
+  SAME("matrix", c.pipe[PIPE_lsu], 4 * 4.0);
+  /* the position, the address, the load, the first product; then the second one can begin */
+  CHECK_MSG(c.longest >= 4 * 5 + 30 + 33 && c.longest < 4 * 5 + 30 + 33 + 4, "%g", c.longest);
+  SAME("matrix", walk(together, 2, 64, 0).pipe[PIPE_lsu], 4 * 32.0);
+}
+
 /* Tests the load, three additions, and the slot of the store. */
 static void test_chain(void)
 {
@@ -309,6 +338,9 @@ static void test_refusals(void)
   refuses(BODY("add.frob.s32 %r1, %r2, 1;\n"), "add.frob.s32");
   refuses(BODY("div.rn.f16 %h1, %h2, %h3;\n"), "div.rn.f16");
   refuses(BODY("call.uni function, (a);\n"), "call.uni");
+  refuses(BODY("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};\n"),
+          "m16n8k8");
+  refuses(BODY("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %r2}, [%r3];\n"), "x2");
   refuses(BODY(".local .align 4 .b8 depot[16];\n"), "local memory");
   refuses(BODY("mov.u32 %r1, %clock;\n"), "%clock");
   refuses(BODY("bra $L__BB0_9;\n"), "$L__BB0_9");
@@ -342,6 +374,12 @@ static void test_costs(void)
   cost = gpu_kernel_cost(g, &k);
   CHECK(cost.bound == BOUND_issue && cost.us > 1e8 / 4 / 132 / g->mhz * 0.99 &&
         cost.us < 1e8 / 4 / 132 / g->mhz * 1.01);
+  /* 1e8 products of [16, 16] and [16, 8]: 1.6 cycles each at 1830 MHz */
+  c = (WalkCounts){.slots = 1e8, .pipe = {[PIPE_tensor] = 1e8}};
+  cost = gpu_kernel_cost(g, &k);
+  double product_us = 1e8 * 1.6 / 132 / 1830;
+  CHECK(cost.bound == BOUND_tensor && cost.us > product_us * 0.98 && cost.us < product_us * 1.02);
+  CHECK(cost.roof_us > cost.us * 0.61 && cost.roof_us < cost.us * 0.63);
   /* one block whose longest path takes 1e6 cycles */
   c = (WalkCounts){.slots = 1000, .longest = 1e6};
   k.grid = 1;
@@ -367,6 +405,7 @@ int main(void)
   test_strided();
   test_parting();
   test_banks();
+  test_matrix();
   test_chain();
   test_scaled();
   test_last();
