@@ -16,7 +16,10 @@
  * all tiles of a head in sequence. There the sums of the queries are in memory, each tile of keys
  * adds to them in turn, and the scores are computed once. All sums are f32. On the CPU the results
  * of backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
- * (`rounded`). */
+ * (`rounded`).
+ *
+ * A group of heads of queries may share a head of keys and values. A tile of keys then walks the
+ * queries of these heads, head after head, so that it has the sums over the whole group. */
 #pragma once
 #include "walk.h"
 
