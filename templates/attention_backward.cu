@@ -95,11 +95,11 @@ __global__ void $name($arguments)
     }
 @dk    TILE_EACH(row, lane, at, $d_room, $d, $lanes, width, {
 @dk      const real result = sum_d[at] * $scale;
-@dk      if (lane < valid) $dk[((image * $s + first + lane) * $heads + head) * $d + row] = $result;
+@dk      if (lane < valid) $dk[((image * $s + first + lane) * $kv_heads + kv_head) * $d + row] = $result;
 @dk    })
 @dv    TILE_EACH(row, lane, at, $e_room, $e, $lanes, width, {
 @dv      const real result = sum_e[at];
-@dv      if (lane < valid) $dv[((image * $s + first + lane) * $heads + head) * $e + row] = $result;
+@dv      if (lane < valid) $dv[((image * $s + first + lane) * $kv_heads + kv_head) * $e + row] = $result;
 @dv    })
   }
 // --- queries

@@ -256,6 +256,7 @@ bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
   Sizes s = sizes_of(g, n);
   *out = (ampc_attention){.backward = attention_is_backward(n),
                           .causal = attr_int(n, "causal"),
+                          .grouped = s.kv_heads < s.heads,
                           .n = s.n,
                           .l = s.l,
                           .s = s.s,

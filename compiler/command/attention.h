@@ -18,6 +18,9 @@
  * of backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
  * (`rounded`).
  *
+ * A group of heads of queries may share a head of keys and values. A tile of keys then walks the
+ * queries of these heads, head after head, so that it has the sums over the whole group.
+ *
  * Note [tensor cores]
  * From sm_80 on, 16-bit operands are multiplied on tensor cores (templates/attention_tensor.cu,
  * attention_backward_tensor.cu), if heads have at most 128 features. A block has four warps, and

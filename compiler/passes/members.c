@@ -151,6 +151,16 @@ static uint64_t worked_axes(const Node *n)
   return n->attr[at].i ? (uint64_t)n->attr[at].i : ~0ull;
 }
 
+/* Whether attention combines samples: they are keys, queries with a position, or features. Or they
+ * are heads of queries but not of keys, and their number decides which heads share keys. */
+static bool attends_to_samples(const Pass *p, const Node *n)
+{
+  enum { ROW = 1 << 1, HEAD = 1 << 2, FEATURE = 1 << 3 };
+  if (!op_has(n, T_tiles)) return false;
+  unsigned q = p->axes[n->in[0].id], k = p->axes[n->in[1].id], causal = attr_int(n, "causal") != 0;
+  return ((q ^ k) & HEAD) || (k & ROW) || (q & FEATURE) || (causal && q & ROW);
+}
+
 /* Whether the op treats samples differently by their position in the batch, or combines samples in
  * another way than by a sum. */
 static bool mixes_samples(const Pass *p, const Node *old)
@@ -159,6 +169,7 @@ static bool mixes_samples(const Pass *p, const Node *old)
   uint64_t worked = worked_axes(old), of_images = op_image_inputs(op_of(old));
   if (attr_find(op_of(old), "channel", &channel)) of_images = 0; /* the other axes are alike */
   if (op_has(old, T_sums)) return false;
+  if (attends_to_samples(p, old)) return true;
   for (uint32_t i = 0; i < old->n_in; i++) {
     uint8_t in = p->axes[old->in[i].id];
     if (worked & in || (of_images >> i & 1 && in > 1)) return true;

@@ -11,15 +11,19 @@
 
 enum { QUERY, KEY, VALUE, MASK };
 
+/* `group` heads of queries share a head of keys and values. For products they are rows of one
+ * matrix, so that keys and values need no copies. */
 typedef struct Scores {
-  int64_t l, s, four[4], three[3]; /* four: [n, heads, l, s]; three: [n heads, l, s] */
+  int64_t l, s, kv_heads, group;
+  int64_t four[4], three[3]; /* four: [n, heads, l, s]; three: [n kv_heads, group l, s] */
 } Scores;
 
 static Scores scores_of(Compile *c, const Node *n)
 {
   const Node *q = ir_in(c, n, QUERY), *k = ir_in(c, n, KEY);
-  int64_t all = q->dim[0], heads = q->dim[2], l = q->dim[1], s = k->dim[1];
-  return (Scores){l, s, {all, heads, l, s}, {all * heads, l, s}};
+  int64_t all = q->dim[0], heads = q->dim[2], l = q->dim[1], s = k->dim[1], kv_heads = k->dim[2];
+  int64_t group = heads / kv_heads;
+  return (Scores){l, s, kv_heads, group, {all, heads, l, s}, {all * kv_heads, group * l, s}};
 }
 
 /* ---- shapes ---- */
@@ -44,7 +48,7 @@ bool rule_by_library(Compile *c, const Node *n)
 {
   bool half = ir_dtype_size(c, ir_in(c, n, QUERY)->dtype) == 2;
   bool plain = !n->in[MASK].id || ir_in(c, n, MASK)->dtype == AMPC_BOOL;
-  return !is_cpu_target(c) && half && plain;
+  return !is_cpu_target(c) && half && plain && scores_of(c, n).group == 1;
 }
 
 /* The result is [n, l, heads, e], or with attribute `sums` [n, l, heads]. */
@@ -55,8 +59,9 @@ bool shape_attention(Compile *c, Node *n)
     if (!rule_need_float(c, n, i)) return false;
   for (uint32_t i = 1; i < 3; i++) { /* the width of values may differ */
     const Node *x = ir_in(c, n, i);
-    bool fits = x->rank == 4 && x->dim[0] == q->dim[0] && x->dim[2] == q->dim[2] &&
-                x->dim[1] == v->dim[1] && (i == VALUE || x->dim[3] == q->dim[3]);
+    bool fits = x->rank == 4 && x->dim[0] == q->dim[0] && q->dim[2] % x->dim[2] == 0 &&
+                x->dim[1] == v->dim[1] && x->dim[2] == v->dim[2] &&
+                (i == VALUE || x->dim[3] == q->dim[3]);
     if (!fits || q->rank != 4) op_broken(op_of(n), "operands that do not fit:", ir_type_text(c, x));
   }
   if (n->in[MASK].id && !mask_fits(c, n)) return false;
@@ -80,13 +85,15 @@ static Value turned(Back *b, Value x)
                    ATTRS({"dim0", {.i = 1}}, {"dim1", {.i = 2}}));
 }
 
-/* Turns x [n, l, heads, d] into [n heads, l, d]; {0} stays {0}. */
+/* Turns queries or results, x [n, l, heads, d], into [n kv_heads, group l, d]; keys or values, x
+ * [n, s, kv_heads, d], into [n kv_heads, s, d]. {0} stays {0}. */
 static Value heads_of(Back *b, Value x)
 {
   if (!x.id) return x;
   Node n = *ir_node(b->c->graph, x);
-  return ir_reshape(b->c, &b->at, turned(b, x),
-                    (int64_t[]){n.dim[0] * n.dim[2], n.dim[1], n.dim[3]}, 3);
+  int64_t kv_heads = scores_of(b->c, &b->n).kv_heads, rows = n.dim[2] / kv_heads * n.dim[1];
+  return ir_reshape(b->c, &b->at, turned(b, x), (int64_t[]){n.dim[0] * kv_heads, rows, n.dim[3]},
+                    3);
 }
 
 static Value product(Back *b, Value x, Value y, bool trans_b)
@@ -126,7 +133,7 @@ static Value wide_heads(Back *b, Value x)
   return heads_of(b, back_wide(b, x));
 }
 
-/* Turns one number per query, [n, l, heads], into [n heads, l, 1]. */
+/* Turns one number per query, [n, l, heads], into [n kv_heads, group l, 1]. */
 static Value head_columns(Back *b, Value x)
 {
   Node n = *ir_node(b->c->graph, x);
@@ -192,13 +199,15 @@ void grad_attention(Compile *c, Value n, Value dy, Value *out_dx)
  *   D(P_t) v + D(P) v_t    P_t = P (S_t - sum(P S_t))    S_t = scale (q_t k^T + q k_t^T) + mask_t
  */
 
-/* Returns [l, s]: true where a query may attend to a key. */
+/* Returns [group l, s]: true where a query may attend to a key. */
 static Value below_diagonal(Back *b)
 {
   Compile *c = b->c;
   Scores s = scores_of(c, &b->n);
-  int64_t rows[] = {s.l, 1}, columns[] = {s.s};
+  int64_t rows[] = {s.l, 1}, columns[] = {s.s}, each[] = {s.group, s.l, 1};
+  int64_t all[] = {s.group * s.l, 1};
   Value query = ir_append(c, &b->at, OP_indices, NULL, 0, ir_shape_attrs(c, rows, 2));
+  if (s.group > 1) query = ir_reshape(c, &b->at, ir_expand(c, &b->at, query, each, 3), all, 2);
   Value key = ir_append(c, &b->at, OP_indices, NULL, 0, ir_shape_attrs(c, columns, 1));
   return back_binary(b, OP_le, key, query);
 }

@@ -39,11 +39,24 @@ const char *put_linear(Export *e, const Node *n)
 
 /* ---- attention ---- */
 
+/* Repeats each head of keys or values x, of input i, for the heads of queries that share it: MatMul
+ * has no groups. */
+static const char *repeated_heads(Export *e, const Node *n, uint32_t i, const char *x)
+{
+  const Node *own = in_node(e, n, i);
+  int64_t all = in_node(e, n, 0)->dim[2], each[] = {1, 1, 1, all / own->dim[2], 1};
+  int64_t shape[] = {0, 0, all, own->dim[3]}, axis = 3; /* 0: the size remains */
+  if (all == own->dim[2]) return x;
+  x = build_node(e->b, "Unsqueeze", FROM(x, build_ints(e->b, &axis, 1)), NO_ATTRS);
+  x = build_node(e->b, "Expand", FROM(x, build_ints(e->b, each, 5)), NO_ATTRS);
+  return build_node(e->b, "Reshape", FROM(x, build_ints(e->b, shape, 4)), NO_ATTRS);
+}
+
 /* [n, l, heads, d] becomes [n, heads, l, d], or [n, heads, d, l]; in f32, as scores are not
  * rounded. */
 static const char *heads(Export *e, const Node *n, uint32_t i, bool last)
 {
-  const char *x = in_as(e, n, i, AMPC_F32);
+  const char *x = repeated_heads(e, n, i, in_as(e, n, i, AMPC_F32));
   const int64_t *axes = last ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3};
   return build_node(e->b, "Transpose", FROM(x), WITH(INTS("perm", axes, 4)));
 }

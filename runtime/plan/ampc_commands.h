@@ -98,6 +98,7 @@ typedef struct ampc_attention_mask { /* bools: may a query attend to a key? */
 } ampc_attention_mask;
 typedef struct ampc_attention {
   bool backward, causal;
+  bool grouped; /* keys and values have fewer heads than queries: no library computes this */
   int64_t n, l, s, heads, d, e;
   ampc_attention_operand q, k, v, y, sums;
   ampc_attention_operand dy, dq, dk, dv; /* backward */

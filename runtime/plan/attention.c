@@ -51,6 +51,11 @@ static bool has_wide_type(const ampc_attention *a)
   return ampc_dtype_size(a->type) != 2;
 }
 
+static bool has_groups(const ampc_attention *a)
+{
+  return a->grouped;
+}
+
 static bool has_odd_width(const ampc_attention *a)
 {
   return a->d % STEP || a->e % STEP;
@@ -127,6 +132,7 @@ typedef struct Fault {
  * Transformer Engine refuse. */
 static const Fault faults[] = {
     {0, 0, 0, 0, BOTH_WAYS, has_wide_type, "its operands are not 16 bits wide"},
+    {0, 0, 0, 0, BOTH_WAYS, has_groups, "its keys and values have fewer heads than its queries"},
     {0, 0, 0, 0, BOTH_WAYS, has_odd_width, "a head's width is no multiple of 8"},
     {0, 0, 0, 0, BOTH_WAYS, has_wide_head, "a head is wider than 256"},
     {0, 0, 0, 0, BOTH_WAYS, keeps_nothing, "dropout drops every element"},

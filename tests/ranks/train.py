@@ -187,6 +187,9 @@ def refusals(_):
                        "reshaped samples": "mean(net(x).reshape(2, x.shape[0])[0])",
                        "one number more": "mean(randn(x.shape[0] + 1).sum() * net(x))",
                        "random numbers of samples side by side": "mean(dropout(stack([net(x), x], 0).flatten(0, 1), 0.5))",
+                       "samples as keys": "mean(scaled_dot_product_attention(x, x, x) * net(x))",
+                       "samples in a sequence": "mean(scaled_dot_product_attention(net(x), ones(9, 2), rand(9, 2), is_causal=true))",
+                       "groups of samples": "mean(scaled_dot_product_attention(net(x).unsqueeze(1), ones(2, 3, 2), ones(2, 3, 2), enable_gqa=true))",
                        "operations by samples": "mean(net(x)) if x.shape[0] > 4 else sum(net(x))"}.items():
         path = text("mix.amp", head + f"  minimize {loss} with opt\n}}\n")
         refused(name, 1, r"mix.amp:4:\d+: error\[E605\]", *command(2, path))

@@ -3,7 +3,8 @@
 
 enum { QUERY, KEY, VALUE, MASK, DY, LOG_SUMS, OFF };
 
-/* One query of one head and one key, as indices into the operands: q is [n, l, heads, d]. */
+/* One query of one head and one key, as indices into the operands: q is [n, l, heads, d]. If keys
+ * have fewer heads, adjacent heads of queries share one. */
 typedef struct Pair {
   const Case *t;
   int64_t image, head, query, key;
@@ -14,10 +15,16 @@ static const double *row_of(const Tensor *x, int64_t image, int64_t i, int64_t h
   return x->at + ((image * x->dim[1] + i) * x->dim[2] + head) * x->dim[3];
 }
 
+static int64_t head_of_key(const Pair *p)
+{
+  return p->head * p->t->in[KEY].dim[2] / p->t->in[QUERY].dim[2];
+}
+
 static const double *operand(const Pair *p, uint32_t input)
 {
   bool of_query = input == QUERY || input == DY;
-  return row_of(&p->t->in[input], p->image, of_query ? p->query : p->key, p->head);
+  return row_of(&p->t->in[input], p->image, of_query ? p->query : p->key,
+                of_query ? p->head : head_of_key(p));
 }
 
 /* Returns an element of the mask [n, heads, l, s], whose axes may have size 1. */
@@ -126,7 +133,8 @@ static void add_pair(const Pair *p, Tensor *y, double *scale)
   const double *with = operand(p, of == QUERY ? KEY : of == KEY ? QUERY : DY);
   double share = of == VALUE ? weight : factor * weight * (slope - t->in[OFF].at[row]);
   double bound = of == VALUE ? weight : factor * weight * (slope_size + fabs(t->in[OFF].at[row]));
-  int64_t at = (p->image * y->dim[1] + (of == QUERY ? p->query : p->key)) * y->dim[2] + p->head;
+  int64_t head = of == QUERY ? p->head : head_of_key(p);
+  int64_t at = (p->image * y->dim[1] + (of == QUERY ? p->query : p->key)) * y->dim[2] + head;
   for (int64_t c = 0; c < d; c++) {
     y->at[at * d + c] += share * with[c];
     scale[at * d + c] += (1 + size) * fabs(bound * with[c]);
@@ -143,11 +151,13 @@ static void reference_attention_back(const Case *t, Tensor *y, double *scale)
   }
 }
 
-/* Returns the number of terms: features of a score and of a slope, then the terms of a result. */
+/* Returns the number of terms: features of a score and of a slope, then the terms of a result. The
+ * gradients of keys and values are sums over the queries of a group of heads. */
 static double terms_of_attention(const Case *t)
 {
   const Tensor *q = &t->in[QUERY], *v = &t->in[VALUE];
-  int64_t most = q->dim[1] > v->dim[1] ? q->dim[1] : v->dim[1];
+  int64_t queries = q->dim[1] * q->dim[2] / v->dim[2];
+  int64_t most = queries > v->dim[1] ? queries : v->dim[1];
   return (double)(q->dim[3] + v->dim[3] + most);
 }
 
@@ -176,6 +186,10 @@ static const OpTest tests[] = {
            "fb 1x20x1x128 1x35x1x128 1x35x1x64 - scale=0.05",
            "f 1x9x1x256 1x17x1x256 1x17x1x256 - scale=0.02",
            "fhb 2x70x2x8 2x37x2x8 2x37x2x8 - scale=0.3 sums=1 result=f",
+           /* groups of heads share keys and values */
+           "fhb 2x33x4x8 2x70x2x8 2x70x2x5 - scale=0.3 causal=1",
+           "fhb 2x5x6x8 2x37x1x8 2x37x1x8 o:2x6x1x37~c scale=0.3",
+           "f 1x20x6x9 1x7x2x9 1x7x2x33 1x6x20x7 scale=0.3 sums=1",
            "f 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1 sums=1 result=f"),
      GRADIENTS("fhb 2x3x2x4 2x5x2x4 2x5x2x3 - scale=0.35",
                "f 1x5x2x4 1x3x2x4 1x3x2x4 - scale=0.35 causal=1",
@@ -192,7 +206,10 @@ static const OpTest tests[] = {
                "f 2x3x2x2 2x3x2x2 2x3x2x2 2x1x1x3 scale=0.4",
                /* forward, backward and the mask's gradient must use the same dropout */
                "fhb 1x4x2x3 1x5x2x3 1x5x2x3 1x2x4x5 scale=0.4 p=0.4",
-               "f 1x40x1x2 1x70x1x2 1x70x1x2 - scale=0.4 p=0.2 causal=1")},
+               "f 1x40x1x2 1x70x1x2 1x70x1x2 - scale=0.4 p=0.2 causal=1",
+               "fhb 2x3x4x4 2x5x2x4 2x5x2x3 - scale=0.35 causal=1",
+               "fhb 1x4x6x3 1x5x2x3 1x5x2x3 1x6x4x5 scale=0.4 p=0.4",
+               "hb 1x4x6x8 1x5x1x8 1x5x1x8 o:1x6x1x5~c scale=0.4")},
     {OP_attention_backward, "dddddvd", "f", BACK, BOUND, .narrow = true,
      CASES("fhb 2x5x3x8 2x7x3x8 2x7x3x5 - 2x5x3x5 f:2x5x3 f:2x5x3 scale=0.35 of=0",
            "fhb 2x5x3x8 2x7x3x8 2x7x3x5 - 2x5x3x5 f:2x5x3 f:2x5x3 scale=0.35 of=1",
@@ -211,6 +228,12 @@ static const OpTest tests[] = {
            "fhb 2x5x2x8 2x7x2x8 2x7x2x5 2x2x1x7 2x5x2x5 f:2x5x2 f:2x5x2 scale=0.35 of=1",
            "f 1x20x1x128 1x35x1x128 1x35x1x128 - 1x20x1x128 f:1x20x1 f:1x20x1 scale=0.05 of=0",
            "f 1x20x1x128 1x35x1x128 1x35x1x128 - 1x20x1x128 f:1x20x1 f:1x20x1 scale=0.05 of=1",
-           "f 1x9x1x256 1x17x1x256 1x17x1x256 - 1x9x1x256 f:1x9x1 f:1x9x1 scale=0.02 of=2")},
+           "f 1x9x1x256 1x17x1x256 1x17x1x256 - 1x9x1x256 f:1x9x1 f:1x9x1 scale=0.02 of=2",
+           "fhb 2x33x4x8 2x70x2x8 2x70x2x5 - 2x33x4x5 f:2x33x4 f:2x33x4 scale=0.3 causal=1 of=0",
+           "fhb 2x70x4x8 2x70x2x8 2x70x2x5 - 2x70x4x5 f:2x70x4 f:2x70x4 scale=0.3 causal=1 of=1",
+           "fhb 2x70x4x8 2x70x2x8 2x70x2x5 - 2x70x4x5 f:2x70x4 f:2x70x4 scale=0.3 causal=1 of=2",
+           "fhb 1x5x6x8 1x7x1x8 1x7x1x5 o:1x6x5x7~c 1x5x6x5 f:1x5x6 f:1x5x6 scale=0.3 of=1",
+           "hb 1x70x6x8 1x9x2x8 1x9x2x8 1x6x1x9 1x70x6x8 f:1x70x6 f:1x70x6 scale=0.3 rounded=1 "
+           "of=2 result==")},
 };
 FAMILY(attention)
