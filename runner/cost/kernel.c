@@ -4,7 +4,7 @@
  * A kernel takes as long as the slowest of five parts: reading and writing its operands once in
  * DRAM; moving its sectors between L2 and the multiprocessors; issuing its instructions, each on
  * its unit; multiplying on tensor cores, at the rate of mma.sync; and the latency of its longest
- * warp, times the number of times that the grid fills the GPU.
+ * warp, or that of a block's longest warp times the number of times that the grid fills the GPU.
  *
  * If a block reads data again, they are in L1 if the data of all blocks of a multiprocessor fit
  * there. Else they are in L2 if the operands of the kernel fit into L2, else they come from DRAM
@@ -58,7 +58,7 @@ Cost gpu_kernel_cost(const Gpu *g, const KernelLoad *k)
   cost.l2_us = fmax(cost.l2_bytes / (g->l2 * 1e3), cost.l2_bytes / L2_BYTES_A_CYCLE / busy * cycle);
   cost.issue_us = issue_cycles(g, c, busy) * cycle;
   cost.tensor_us = tensor_us / g->mma * g->multiprocessors / busy;
-  cost.latency_us = c->longest * fmax(1, k->grid / full) * cycle;
+  cost.latency_us = fmax(c->longest, c->mean * k->grid / full) * cycle;
   cost.roof_us = fmax(k->bytes / (g->dram * 1e3), tensor_us);
   cost_choose(&cost);
   return cost;

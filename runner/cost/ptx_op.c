@@ -226,13 +226,15 @@ static PtxFamily conversion_family(const PtxInstruction *i)
   return wide ? FAMILY_i64 : FAMILY_i32;
 }
 
-/* Whether ptxas emits no instruction: copies, constants, halves of a register and the lower half of
- * 64 bits are only other names of a register. */
+/* Whether ptxas emits no instruction: copies, constants, halves of a register and each half of 64
+ * bits are only other names of a register. */
 static bool is_free(const PtxInstruction *i)
 {
   if (i->op == PTX_OP_mov)
     return i->in[0].kind != OPERAND_special && !(i->n_in > 1 && ptx_type_bytes(i->type) < 8);
   if (i->op == PTX_OP_ld) return i->space == SPACE_param;
+  if (i->op == PTX_OP_shr && i->in[1].kind == OPERAND_number)
+    return i->type == PTX_u64 && i->in[1].bits == 32;
   if (i->op != PTX_OP_cvt || is_float(ptx_type_family(i->type))) return false;
   if (is_float(ptx_type_family(i->from))) return false;
   bool narrows = ptx_type_bytes(i->type) <= ptx_type_bytes(i->from);

@@ -1,5 +1,6 @@
 /* Executes blocks of a kernel: see walk.h. */
 #include "walk.h"
+#include <math.h>
 #include <string.h>
 #include "walk_memory.h"
 
@@ -34,6 +35,7 @@ typedef struct Walk {
   Warp *warps, *now; /* of the block; the one that runs */
   uint32_t block, warp;
   uint64_t steps; /* instructions of all warps so far */
+  double longest; /* cycles of the block's longest warp */
   const char *why;
 } Walk;
 
@@ -381,7 +383,7 @@ static bool run_warp(Walk *w, bool *ends)
   }
   now->steps = w->steps - before;
   *ends = !mask;
-  if ((double)now->clock.end > w->all->longest) w->all->longest = (double)now->clock.end;
+  w->longest = fmax(w->longest, (double)now->clock.end);
   return true;
 }
 
@@ -406,6 +408,7 @@ static void open_warps(Walk *w)
 static bool run_block(Walk *w, uint32_t block)
 {
   w->block = block;
+  w->longest = 0;
   walk_memory_clear(&w->memory);
   for (bool first = true, all_end = false; !all_end; first = false) {
     all_end = true;
@@ -417,6 +420,8 @@ static bool run_block(Walk *w, uint32_t block)
       all_end &= ends;
     }
   }
+  w->all->longest = fmax(w->all->longest, w->longest);
+  w->all->mean += w->longest;
   return true;
 }
 
@@ -432,15 +437,25 @@ static void add_up(WalkCounts *c, double by, const WalkCounts *once)
   for (int i = 0; i < PIPE_COUNT; i++) c->pipe[i] = by * c->pipe[i] + once->pipe[i];
 }
 
-/* Returns how many blocks to walk if the first took `steps` instructions. `both`: at least the
- * first and the last, because the last block does more. */
-static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps, bool both)
+/* Returns how many blocks to walk if the first took `steps` instructions: at least FEW, because
+ * blocks of causal attention differ in length. */
+static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps)
 {
+  enum { FEW = 8 };
   uint64_t n = launch->most / (steps ? steps : 1);
   if (n > launch->blocks) n = launch->blocks;
-  if (n > launch->grid) n = launch->grid;
-  uint32_t least = both && launch->grid > 1 ? 2 : 1;
-  return n < least ? least : (uint32_t)n;
+  if (n < FEW) n = FEW;
+  return n < launch->grid ? (uint32_t)n : launch->grid;
+}
+
+/* Returns the i-th of n blocks: the first, the last, and others whose distances have no period, as
+ * the lengths of blocks may have. */
+static uint32_t block_at(const WalkLaunch *launch, uint32_t i, uint32_t n)
+{
+  const double golden = 0.6180339887498949;
+  if (n == launch->grid) return i;
+  if (i + 1 == n) return launch->grid - 1;
+  return (uint32_t)((i * golden - floor(i * golden)) * launch->grid);
 }
 
 bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
@@ -456,11 +471,11 @@ bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, Wal
     return false;
   }
   bool good = run_block(&w, 0);
-  uint32_t n = blocks_of(launch, w.steps, k->counts < k->n);
-  for (uint32_t i = 1; i < n && good; i++)
-    good = run_block(&w, (uint32_t)((uint64_t)i * (launch->grid - 1) / (n - 1)));
+  uint32_t n = blocks_of(launch, w.steps);
+  for (uint32_t i = 1; i < n && good; i++) good = run_block(&w, block_at(launch, i, n));
   *why = w.why;
   add_up(out, (double)launch->grid / n, &w.once);
+  out->mean /= n;
   out->walked = (double)n / launch->grid;
   if (good) arena_release(arena, mark);
   return good;

@@ -5,7 +5,7 @@
  * To walk a block is to execute it this way, as opposed to the walk of a kernel over elements.
  * Loops, bounds and indices of most kernels depend on the position of a thread and not on data, so
  * the counts of a walked block are exact. At most `blocks` blocks are walked, fewer if they are
- * long; they are spread evenly over the grid and include the first and the last.
+ * long; they are spread over the grid and include the first and the last.
  *
  * Only constants and shared memory have contents. Global memory reads as a pattern (ones or zeros),
  * or as ids that are spread evenly over the rows of a table. Real ids are uneven: in a text some
@@ -46,6 +46,7 @@ typedef struct WalkCounts {
   double sectors_read, sectors_written; /* sectors of 32 bytes, summed over warps */
   double sectors_once;                  /* sectors read, each counted once per block */
   double longest;                       /* cycles of the longest warp */
+  double mean;                          /* the same of a block, mean over the blocks */
   double walked;                        /* fraction of the grid that was walked */
 } WalkCounts;
 
