@@ -25,7 +25,8 @@ __global__ void $name($arguments)
   const $index image = unit / ($kv_heads * $key_split);
   const $index kv_head = unit / $key_split % $kv_heads, head = kv_head * $group;
   const int first = (int)(unit % $key_split) * $lanes;
-  const int valid = $s - first < $lanes ? $s - first : $lanes;
+@whole  const int valid = $lanes;
+@!whole  const int valid = $s - first < $lanes ? $s - first : $lanes;
   const int own_key UNUSED = first + WARP * 16 * $tiles; /* the warp's first key */
 @causal  const int begin = first * $group / $rows * $rows;
 @!causal  const int begin = 0;
@@ -38,25 +39,22 @@ __global__ void $name($arguments)
   TENSOR_BRING($type, own_e, $lanes, $e_room, $vector_v, r, c, valid, $e, TENSOR_ROW($tiles, r),
                $v[$v_at + ($index)(first + r) * $v_row + c])
 @grouped  /* row r of all steps is query r / $group of head `head + r % $group` */
+  TENSOR_PART($type, next_d, $rows, $d_room, $vector_q);
+  TENSOR_PART($type, next_e, $rows, $e_room, $vector_dy);
+  float next_sums = 0, next_off = 0;
+  int next = begin; /* the next step is loaded while a step is used */
+  $lines load_queries
   for (int from = begin; from < $l * $group; from += $rows) {
-    const int count = $l * $group - from < $rows ? $l * $group - from : $rows;
     BLOCK_MEETS; /* all warps have used the previous step */
-    TENSOR_BRING($type, step_d, $rows, $d_room, $vector_q, r, c, count, $d, r,
-@!grouped                 $q[$q_at + ($index)(from + r) * $q_row + c])
-@grouped                 $q[$q_at + ($index)((from + r) / $group) * $q_row
-@grouped                     + (from + r) % $group * $q_head + c])
-    TENSOR_BRING($type, step_e, $rows, $e_room, $vector_dy, r, c, count, $e, r,
-@!grouped                 $dy[$dy_at + ($index)(from + r) * $dy_row + c])
-@grouped                 $dy[$dy_at + ($index)((from + r) / $group) * $dy_row
-@grouped                     + (from + r) % $group * $dy_head + c])
+    TENSOR_STORE(step_d, next_d, $rows, $d_room, $vector_q, r, r);
+    TENSOR_STORE(step_e, next_e, $rows, $e_room, $vector_dy, r, r);
     if (threadIdx.x < $rows) {
-      const int r = (int)threadIdx.x;
-@!grouped      const $index at = (image * $l + from + r) * $heads + head;
-@grouped      const $index at = (image * $l + (from + r) / $group) * $heads + head + (from + r) % $group;
-      step_sums[r] = r < count ? $sums[at] * R(1.44269504088896341) : ampc_inf();
-      step_off[r] = r < count ? $off[at] : 0;
+      step_sums[threadIdx.x] = next_sums;
+      step_off[threadIdx.x] = next_off;
     }
     BLOCK_MEETS; /* the step is stored */
+    next = from + $rows;
+    $lines load_queries
 @causal    if ((from + $rows - 1) / $group < own_key) continue; /* for this warp */
     float score[$tiles * $rows / 2], slope[$tiles * $rows / 2];
     tensor_inner(score, own_d, step_d, $tiles, $rows, $d_room, $is_bf16);
@@ -111,7 +109,8 @@ __global__ void $name($arguments)
   const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
 @grouped  /* row r of all tiles is query r / $group of head `head + r % $group` */
   const int first = (int)(unit % $query_split) * $lanes;
-  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
+@whole  const int valid = $lanes;
+@!whole  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
   const int own_row = first + WARP * 16 * $tiles; /* the warp's first row */
 @causal  const int reached = (first + valid - 1) / $group + 1, last = reached < $s ? reached : $s;
 @!causal  const int last = $s;
@@ -133,14 +132,17 @@ __global__ void $name($arguments)
     less_of[j] = $sums[at] * R(1.44269504088896341);
     off_of[j] = $off[at];
   }
+  TENSOR_PART($type, next_d, $rows, $d_room, $vector_k);
+  TENSOR_PART($type, next_e, $rows, $e_room, $vector_v);
+  int next = 0; /* the next step is loaded while a step is used */
+  $lines load_keys
   for (int from = 0; from < last; from += $rows) {
-    const int count = last - from < $rows ? last - from : $rows;
     BLOCK_MEETS; /* all warps have used the previous step */
-    TENSOR_BRING($type, step_d, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
-                 $k[$k_at + ($index)(from + r) * $k_row + c])
-    TENSOR_BRING($type, step_e, $rows, $e_room, $vector_v, r, c, count, $e, TENSOR_COLUMN(r),
-                 $v[$v_at + ($index)(from + r) * $v_row + c])
+    TENSOR_STORE(step_d, next_d, $rows, $d_room, $vector_k, r, TENSOR_COLUMN(r));
+    TENSOR_STORE(step_e, next_e, $rows, $e_room, $vector_v, r, TENSOR_COLUMN(r));
     BLOCK_MEETS; /* the step is stored */
+    next = from + $rows;
+    $lines load_keys
 @causal    if (from > (own_row + 16 * $tiles - 1) / $group) continue; /* for this warp */
     float score[$tiles * $rows / 2], slope[$tiles * $rows / 2];
     tensor_inner(score, own_d, step_d, $tiles, $rows, $d_room, $is_bf16);
@@ -197,3 +199,35 @@ __global__ void $name($arguments)
 @guarded  if (value != -ampc_inf())
 @allowed    value = $mask[place] ? value : -ampc_inf();
 @added    value += $from_mask($mask[place]) * R(1.44269504088896341);
+// --- load_queries
+@whole  if (next < $l * $group) {
+@whole    const int count = $rows;
+@!whole  {
+@!whole    const int count = $l * $group - next;
+    TENSOR_LOAD($type, next_d, $rows, $d_room, $vector_q, r, c, count, $d,
+@!grouped                $q[$q_at + ($index)(next + r) * $q_row + c])
+@grouped                $q[$q_at + ($index)((next + r) / $group) * $q_row
+@grouped                    + (next + r) % $group * $q_head + c])
+    TENSOR_LOAD($type, next_e, $rows, $e_room, $vector_dy, r, c, count, $e,
+@!grouped                $dy[$dy_at + ($index)(next + r) * $dy_row + c])
+@grouped                $dy[$dy_at + ($index)((next + r) / $group) * $dy_row
+@grouped                    + (next + r) % $group * $dy_head + c])
+    next_sums = ampc_inf();
+    if (threadIdx.x < $rows && (int)threadIdx.x < count) {
+      const int row = next + (int)threadIdx.x;
+@!grouped      const $index at = (image * $l + row) * $heads + head;
+@grouped      const $index at = (image * $l + row / $group) * $heads + head + row % $group;
+      next_sums = $sums[at] * R(1.44269504088896341);
+      next_off = $off[at];
+    }
+  }
+// --- load_keys
+@whole  if (next < last) {
+@whole    const int count = $rows;
+@!whole  {
+@!whole    const int count = last - next;
+    TENSOR_LOAD($type, next_d, $rows, $d_room, $vector_k, r, c, count, $d,
+                $k[$k_at + ($index)(next + r) * $k_row + c])
+    TENSOR_LOAD($type, next_e, $rows, $e_room, $vector_v, r, c, count, $e,
+                $v[$v_at + ($index)(next + r) * $v_row + c])
+  }

@@ -12,7 +12,8 @@ __global__ void $name($arguments)
   const $index kv_head = unit / $query_split % $kv_heads, head = kv_head * $group;
 @grouped  /* row r of all tiles is query r / $group of head `head + r % $group` */
   const int first = (int)(unit % $query_split) * $lanes;
-  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
+@whole  const int valid = $lanes;
+@!whole  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
 @causal  const int reached = (first + valid - 1) / $group + 1;
 @causal  const int last = reached < $s ? reached : $s;
 @!causal  const int last = $s;
@@ -25,14 +26,17 @@ __global__ void $name($arguments)
 @!grouped               $q[$q_at + ($index)(first + r) * $q_row + c])
 @grouped               $q[$q_at + ($index)((first + r) / $group) * $q_row
 @grouped                   + (first + r) % $group * $q_head + c])
+  TENSOR_PART($type, next_k, $rows, $d_room, $vector_k);
+@values  TENSOR_PART($type, next_v, $rows, $e_room, $vector_v);
+  int next = 0; /* the next step is loaded while a step is used */
+  $lines load
   for (int from = 0; from < last; from += $rows) {
-    const int count = last - from < $rows ? last - from : $rows;
     BLOCK_MEETS; /* all warps have used the previous step */
-    TENSOR_BRING($type, keys, $rows, $d_room, $vector_k, r, c, count, $d, TENSOR_COLUMN(r),
-                 $k[$k_at + ($index)(from + r) * $k_row + c])
-@values    TENSOR_BRING($type, values, $rows, $e_room, $vector_v, r, c, count, $e, TENSOR_COLUMN(r),
-@values                 $v[$v_at + ($index)(from + r) * $v_row + c])
+    TENSOR_STORE(keys, next_k, $rows, $d_room, $vector_k, r, TENSOR_COLUMN(r));
+@values    TENSOR_STORE(values, next_v, $rows, $e_room, $vector_v, r, TENSOR_COLUMN(r));
     BLOCK_MEETS; /* the step is stored */
+    next = from + $rows;
+    $lines load
 @causal    if (from > (first + (WARP + 1) * 16 * $tiles - 1) / $group) continue; /* for this warp */
     float score[$tiles * $rows / 2];
     tensor_inner(score, own, keys, $tiles, $rows, $d_room, $is_bf16);
@@ -107,3 +111,13 @@ __global__ void $name($arguments)
 @guarded  if (value != -ampc_inf())
 @allowed    value = $mask[place] ? value : -ampc_inf();
 @added    value += $from_mask($mask[place]) * R(1.44269504088896341);
+// --- load
+@whole  if (next < last) {
+@whole    const int count = $rows;
+@!whole  {
+@!whole    const int count = last - next;
+    TENSOR_LOAD($type, next_k, $rows, $d_room, $vector_k, r, c, count, $d,
+                $k[$k_at + ($index)(next + r) * $k_row + c])
+@values    TENSOR_LOAD($type, next_v, $rows, $e_room, $vector_v, r, c, count, $e,
+@values                $v[$v_at + ($index)(next + r) * $v_row + c])
+  }

@@ -122,19 +122,52 @@ DEVICE float tensor_quad_sum(float x)
 #define TENSOR_FILL(name, n, value)                                                                \
   _Pragma("unroll") for (int name##_at = 0; name##_at < (n); name##_at++) name[name##_at] = (value)
 
+// --- TENSOR_TURNS
+/* How many vectors of n elements each thread of a block loads of a matrix. */
+#define TENSOR_TURNS(rows, columns, n) (((rows) * (columns) / (n) + 127) / 128)
+
+// --- TENSOR_PART
+/* Declares a thread's vectors of a matrix. */
+#define TENSOR_PART(T, name, rows, columns, n)                                                     \
+  __align__(16) T name[TENSOR_TURNS(rows, columns, n)][n]
+
+// --- TENSOR_VECTORS
+/* Loops over the thread's vectors: `part[turn]` has the elements of row r from column c on. */
+#define TENSOR_VECTORS(turn, r, c, rows, columns, n)                                               \
+  _Pragma("unroll") for (int turn = 0, r = 0, c = 0;                                               \
+                           turn < TENSOR_TURNS(rows, columns, n) &&                                \
+                           (r = (turn * 128 + (int)threadIdx.x) / ((columns) / (n)),               \
+                           c = (turn * 128 + (int)threadIdx.x) % ((columns) / (n)) * (n),          \
+                           (rows) * (columns) / (n) % 128 == 0 || r < (rows));                     \
+                           turn++)
+
+// --- TENSOR_LOAD
+/* Loads a matrix of 16-bit numbers: element c of row r is `from`. Rows from `valid` on and columns
+ * from `width` on become 0. A thread loads n neighbours at once. */
+#define TENSOR_LOAD(T, part, rows, columns, n, r, c, valid, width, from)                           \
+  TENSOR_VECTORS(part##_turn, r, c, rows, columns, n)                                              \
+  {                                                                                                \
+    for (int part##_i = 0; part##_i < (n); part##_i++) part[part##_turn][part##_i] = 0;            \
+    if (r < (valid) && c < (width)) vector_copy(part[part##_turn], &(from), 2 * (n));              \
+  }
+
+// --- TENSOR_STORE
+/* Stores the matrix in a TENSOR_ROOM, with row r at place `to`. */
+#define TENSOR_STORE(name, part, rows, columns, n, r, to)                                          \
+  TENSOR_VECTORS(part##_turn, r, part##_c, rows, columns, n)                                       \
+  vector_copy(&name[(to) * TENSOR_PITCH(columns) + part##_c], part[part##_turn], 2 * (n))
+
 // --- TENSOR_BRING
-/* Stores `rows` rows of 16-bit numbers in a TENSOR_ROOM: element c of row r comes from `from` and
- * goes to row `to`. Rows from `valid` on and columns from `width` on become 0. A thread copies n
- * neighbours at once. */
+/* Loads a matrix and stores it, vector by vector. */
 #define TENSOR_BRING(T, name, rows, columns, n, r, c, valid, width, to, from)                      \
-  _Pragma("unroll 4") for (int r##_turn = 0; r##_turn * 128 < (rows) * (columns) / (n);            \
+  _Pragma("unroll 4") for (int r##_turn = 0; r##_turn < TENSOR_TURNS(rows, columns, n);            \
                            r##_turn++) {                                                           \
     const int r##_at = r##_turn * 128 + (int)threadIdx.x;                                          \
     const int r = r##_at / ((columns) / (n)), c = r##_at % ((columns) / (n)) * (n);                \
     if ((rows) * (columns) / (n) % 128 && r >= (rows)) break;                                      \
-    VECTOR_ROOM(n, T, name##_part, name) = {0};                                                    \
-    if (r < (valid) && c < (width)) vector_copy(name##_part, &(from), (int)sizeof name##_part);    \
-    vector_copy(&name[(to) * TENSOR_PITCH(columns) + c], name##_part, (int)sizeof name##_part);    \
+    __align__(16) T name##_part[n] = {0};                                                          \
+    if (r < (valid) && c < (width)) vector_copy(name##_part, &(from), 2 * (n));                    \
+    vector_copy(&name[(to) * TENSOR_PITCH(columns) + c], name##_part, 2 * (n));                    \
   }
 
 // --- TENSOR_AT

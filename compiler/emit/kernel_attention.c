@@ -85,11 +85,19 @@ const char *attention_from(const Template *t, uint32_t input)
 
 /* ---- tensor cores ---- */
 
+/* True if all tiles and steps have as many rows as there is room for. */
+bool attention_is_whole(const Template *t)
+{
+  int64_t l = ir_in(t->k->c, t->n, QUERY)->dim[1], s = ir_in(t->k->c, t->n, VALUE)->dim[1];
+  int64_t group = attention_group(t), lanes = t->walk.lanes;
+  bool causal = attr_int(t->n, "causal"); /* the last step ends at a query */
+  return l * group % lanes == 0 && s % lanes == 0 && (!causal || group == 1);
+}
+
 /* True if some pairs of query and key of a tile are computed and have no weight. */
 bool attention_guards(const Template *t)
 {
-  int64_t l = ir_in(t->k->c, t->n, 0)->dim[1], s = ir_in(t->k->c, t->n, 2)->dim[1];
-  return attr_int(t->n, "causal") || l * attention_group(t) % t->walk.lanes || s % t->walk.lanes;
+  return attr_int(t->n, "causal") || !attention_is_whole(t);
 }
 
 /* Returns the narrowest type that can number all pairs of query and key in the whole batch. A

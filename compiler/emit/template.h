@@ -132,6 +132,7 @@ const char *attention_head(const Template *t, uint32_t input);
 const char *attention_mask_place(const Template *t);
 const char *attention_from(const Template *t, uint32_t input);
 bool attention_guards(const Template *t);
+bool attention_is_whole(const Template *t);
 const char *attention_pair_type(const Template *t);
 bool attention_draws_in_fours(const Template *t);
 const char *attention_least(const Template *t);
