@@ -27,7 +27,7 @@ __global__ void $name($arguments)
   const int first = (int)(unit % $key_split) * $lanes;
 @whole  const int valid = $lanes;
 @!whole  const int valid = $s - first < $lanes ? $s - first : $lanes;
-  const int own_key UNUSED = first + WARP * 16 * $tiles; /* the warp's first key */
+  const int own_key UNUSED = first + TENSOR_WARP * 16 * $tiles; /* the warp's first key */
 @causal  const int begin = first * $group / $rows * $rows;
 @!causal  const int begin = 0;
 @dk  float sum_k[$tiles * $d_room / 2];
@@ -61,7 +61,8 @@ __global__ void $name($arguments)
     tensor_inner(slope, own_e, step_e, $tiles, $rows, $e_room, $is_bf16);
 #pragma unroll
     for (int i = 0; i < $rows / 4; i++) {
-      const int r = i / 2 * 8 + LANE % 4 * 2 + i % 2, key_at = own_key + LANE / 4 * 2 * $tiles;
+      const int r = i / 2 * 8 + TENSOR_LANE % 4 * 2 + i % 2;
+      const int key_at = own_key + TENSOR_LANE / 4 * 2 * $tiles;
       const int row UNUSED = from + r, query UNUSED = row / $group;
       const float less = step_sums[r], off = step_off[r];
 @random      const ampc_words drawn = tensor_drawn(
@@ -85,20 +86,20 @@ __global__ void $name($arguments)
   }
 #pragma unroll
   for (int j = 0; j < 2 * $tiles; j++) {
-    const int key = own_key + LANE / 4 * 2 * $tiles + j;
+    const int key = own_key + TENSOR_LANE / 4 * 2 * $tiles + j;
     const $index at = (image * $s + key) * $kv_heads + kv_head;
     if (key >= $s) continue;
 @dk#pragma unroll
 @dk    for (int i = 0; i < $d_room / 8; i++) {
 @dk      const float *const pair = sum_k + TENSOR_AT($d_room, j / 2, i, j % 2, 0);
-@dk      const int c = i * 8 + LANE % 4 * 2;
+@dk      const int c = i * 8 + TENSOR_LANE % 4 * 2;
 @dk      tensor_store($dk + at * $d + c, pair[0] * $scale, pair[1] * $scale, $d - c, $d % 2 == 0,
 @dk                   $is_bf16);
 @dk    }
 @dv#pragma unroll
 @dv    for (int i = 0; i < $e_room / 8; i++) {
 @dv      const float *const pair = sum_v + TENSOR_AT($e_room, j / 2, i, j % 2, 0);
-@dv      const int c = i * 8 + LANE % 4 * 2;
+@dv      const int c = i * 8 + TENSOR_LANE % 4 * 2;
 @dv      tensor_store($dv + at * $e + c, pair[0], pair[1], $e - c, $e % 2 == 0, $is_bf16);
 @dv    }
   }
@@ -111,7 +112,7 @@ __global__ void $name($arguments)
   const int first = (int)(unit % $query_split) * $lanes;
 @whole  const int valid = $lanes;
 @!whole  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
-  const int own_row = first + WARP * 16 * $tiles; /* the warp's first row */
+  const int own_row = first + TENSOR_WARP * 16 * $tiles; /* the warp's first row */
 @causal  const int reached = (first + valid - 1) / $group + 1, last = reached < $s ? reached : $s;
 @!causal  const int last = $s;
   float sum_q[$tiles * $d_room / 2], less_of[2 * $tiles], off_of[2 * $tiles];
@@ -126,7 +127,8 @@ __global__ void $name($arguments)
 @grouped                   + (first + r) % $group * $dy_head + c])
 #pragma unroll
   for (int j = 0; j < 2 * $tiles; j++) {
-    const int row = own_row + j * 8 + LANE / 4, r = row < first + valid ? row : first + valid - 1;
+    const int row = own_row + j * 8 + TENSOR_LANE / 4;
+    const int r = row < first + valid ? row : first + valid - 1;
 @!grouped    const $index at = (image * $l + r) * $heads + head;
 @grouped    const $index at = (image * $l + r / $group) * $heads + head + r % $group;
     less_of[j] = $sums[at] * R(1.44269504088896341);
@@ -149,11 +151,11 @@ __global__ void $name($arguments)
     tensor_inner(slope, own_e, step_e, $tiles, $rows, $e_room, $is_bf16);
 #pragma unroll
     for (int j = 0; j < 2 * $tiles; j++) {
-      const int row UNUSED = own_row + j * 8 + LANE / 4, query UNUSED = row / $group;
+      const int row UNUSED = own_row + j * 8 + TENSOR_LANE / 4, query UNUSED = row / $group;
       const float less = less_of[j], off = off_of[j];
 #pragma unroll
       for (int i = 0; i < $rows / 4; i += 4) {
-        const int key_at UNUSED = from + i * 4 + LANE % 4 * 4;
+        const int key_at UNUSED = from + i * 4 + TENSOR_LANE % 4 * 4;
 @random        const ampc_words drawn = tensor_drawn(
 @random            seed, body, $stream,
 @random            ((image * $heads + head) * ($pair)$l + query) * $s
@@ -173,14 +175,14 @@ __global__ void $name($arguments)
   }
 #pragma unroll
   for (int j = 0; j < 2 * $tiles; j++) {
-    const int row = own_row + j * 8 + LANE / 4;
+    const int row = own_row + j * 8 + TENSOR_LANE / 4;
 @!grouped    const $index at = (image * $l + row) * $heads + head;
 @grouped    const $index at = (image * $l + row / $group) * $heads + head + row % $group;
     if (row >= first + valid) continue;
 #pragma unroll
     for (int i = 0; i < $d_room / 8; i++) {
       const float *const pair = sum_q + TENSOR_AT($d_room, j / 2, i, j % 2, 0);
-      const int c = i * 8 + LANE % 4 * 2;
+      const int c = i * 8 + TENSOR_LANE % 4 * 2;
       tensor_store($dq + at * $d + c, pair[0] * $scale, pair[1] * $scale, $d - c, $d % 2 == 0,
                    $is_bf16);
     }

@@ -14,6 +14,7 @@ __global__ void $name($arguments)
   const int first = (int)(unit % $query_split) * $lanes;
 @whole  const int valid = $lanes;
 @!whole  const int valid = $l * $group - first < $lanes ? $l * $group - first : $lanes;
+  const int own_row = first + TENSOR_WARP * 16 * $tiles; /* the warp's first row */
 @causal  const int reached = (first + valid - 1) / $group + 1;
 @causal  const int last = reached < $s ? reached : $s;
 @!causal  const int last = $s;
@@ -37,17 +38,17 @@ __global__ void $name($arguments)
     BLOCK_MEETS; /* the step is stored */
     next = from + $rows;
     $lines load
-@causal    if (from > (first + (WARP + 1) * 16 * $tiles - 1) / $group) continue; /* for this warp */
+@causal    if (from > (own_row + 16 * $tiles - 1) / $group) continue; /* for this warp */
     float score[$tiles * $rows / 2];
     tensor_inner(score, own, keys, $tiles, $rows, $d_room, $is_bf16);
 #pragma unroll
     for (int j = 0; j < 2 * $tiles; j++) {
-      const int row UNUSED = first + WARP * 16 * $tiles + j * 8 + LANE / 4;
+      const int row UNUSED = own_row + j * 8 + TENSOR_LANE / 4;
       const int query UNUSED = row / $group;
       float peak = most[j];
 #pragma unroll
       for (int i = 0; i < $rows / 4; i++) {
-        const int key UNUSED = from + i / 4 * 16 + LANE % 4 * 4 + i % 4;
+        const int key UNUSED = from + i / 4 * 16 + TENSOR_LANE % 4 * 4 + i % 4;
         float *const at = score + TENSOR_AT($rows, j / 2, i / 2, j % 2, i % 2);
         float value = *at * $scale2;
         $lines masks
@@ -64,7 +65,7 @@ __global__ void $name($arguments)
 #pragma unroll
       for (int i = 0; i < $rows / 4; i += 4) {
         float *const at = score + TENSOR_AT($rows, j / 2, i / 2, j % 2, 0);
-@random        const int key = from + i * 4 + LANE % 4 * 4;
+@random        const int key = from + i * 4 + TENSOR_LANE % 4 * 4;
 @random        const ampc_words drawn = tensor_drawn(
 @random            seed, body, $stream,
 @random            ((image * $heads + head) * ($pair)$l + query) * $s
@@ -83,7 +84,7 @@ __global__ void $name($arguments)
   }
 #pragma unroll
   for (int j = 0; j < 2 * $tiles; j++) {
-    const int row = first + WARP * 16 * $tiles + j * 8 + LANE / 4;
+    const int row = own_row + j * 8 + TENSOR_LANE / 4;
 @!grouped    const $index at = (image * $l + row) * $heads + head;
 @grouped    const $index at = (image * $l + row / $group) * $heads + head + row % $group;
     const float all = tensor_quad_sum(total[j]);
@@ -93,11 +94,11 @@ __global__ void $name($arguments)
 @values#pragma unroll
 @values    for (int i = 0; i < $e_room / 8; i++) {
 @values      const float *const pair = sum + TENSOR_AT($e_room, j / 2, i, j % 2, 0);
-@values      const int c = i * 8 + LANE % 4 * 2;
+@values      const int c = i * 8 + TENSOR_LANE % 4 * 2;
 @values      tensor_store($values + at * $e + c, pair[0] * factor, pair[1] * factor, $e - c,
 @values                   $e % 2 == 0, $is_bf16);
 @values    }
-@logarithms    if (LANE % 4 == 0)
+@logarithms    if (TENSOR_LANE % 4 == 0)
 @logarithms      $logarithms[at] = all == 0 ? ampc_inf()
 @logarithms          : ampc_finite_or_zero(most[j]) * R(0.693147180559945309) + ampc_log(all);
   }

@@ -8,15 +8,15 @@
  *   of the sums [16, 8]:  rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one:
  *     four floats, first the two of the upper row
  *   of the left operand [16, 16]:  the same places, then those 8 columns further
- *   of the right operand [16, 8]:  rows lane % 4 * 2 and the next one, then those 8 rows further, of
- *     column lane / 4
+ *   of the right operand [16, 8]:  rows lane % 4 * 2 and the next one, then those 8 rows further,
+ *     of column lane / 4
  * So the sums of two products [16, 8], rounded, are the left operand of another product. */
 
-// --- LANE
-#define LANE ((int)(threadIdx.x % 32))
+// --- TENSOR_LANE
+#define TENSOR_LANE ((int)(threadIdx.x % 32))
 
-// --- WARP
-#define WARP ((int)(threadIdx.x / 32))
+// --- TENSOR_WARP
+#define TENSOR_WARP ((int)(threadIdx.x / 32))
 
 // --- TENSOR_PITCH
 /* The distance between rows of a matrix in shared memory, in elements. Eight rows that follow each
@@ -179,7 +179,8 @@ DEVICE float tensor_quad_sum(float x)
 /* The place of row r in a TENSOR_ROOM so that the lane's rows h * 8 + lane / 4 of all `tiles` tiles
  * of its warp are neighbours: from (lane / 4) * 2 * tiles on. */
 #define TENSOR_ROW(tiles, r)                                                                       \
-  ((r) / (16 * (tiles)) * 16 * (tiles) + (r) % (2 * (tiles)) * 8 + (r) % (16 * (tiles)) / (2 * (tiles)))
+  ((r) / (16 * (tiles)) * 16 * (tiles) + (r) % (2 * (tiles)) * 8 +                                 \
+   (r) % (16 * (tiles)) / (2 * (tiles)))
 
 // --- TENSOR_COLUMN
 /* The place of row r so that the lane's columns of two neighbouring products [16, 8] are
@@ -193,8 +194,8 @@ DEVICE float tensor_quad_sum(float x)
 DEVICE void tensor_inner(float *x, const unsigned short *own, const unsigned short *step, int tiles,
                          int rows, int columns, int is_bf16)
 {
-  const int pitch = TENSOR_PITCH(columns), lane = LANE;
-  own += (WARP * tiles * 16 + lane % 16) * pitch + lane / 16 * 8;
+  const int pitch = TENSOR_PITCH(columns), lane = TENSOR_LANE;
+  own += (TENSOR_WARP * tiles * 16 + lane % 16) * pitch + lane / 16 * 8;
   step += (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8;
 #pragma unroll
   for (int i = 0; i < tiles * rows / 2; i++) x[i] = 0;
@@ -218,10 +219,10 @@ DEVICE void tensor_inner(float *x, const unsigned short *own, const unsigned sho
 // --- tensor_outer
 /* Adds the product of x, rounded to 16 bits, with the rows of a step: sum += x step. x has `rows`
  * columns, as tensor_inner leaves them. */
-DEVICE void tensor_outer(float *sum, const float *x, const unsigned short *step, int tiles, int rows,
-                         int columns, int is_bf16)
+DEVICE void tensor_outer(float *sum, const float *x, const unsigned short *step, int tiles,
+                         int rows, int columns, int is_bf16)
 {
-  const int pitch = TENSOR_PITCH(columns), lane = LANE;
+  const int pitch = TENSOR_PITCH(columns), lane = TENSOR_LANE;
   step += lane % 16 * pitch + lane / 16 * 8;
 #pragma unroll
   for (int k = 0; k < rows / 16; k++) {

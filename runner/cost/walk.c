@@ -448,14 +448,14 @@ static uint32_t blocks_of(const WalkLaunch *launch, uint64_t steps)
   return n < launch->grid ? (uint32_t)n : launch->grid;
 }
 
-/* Returns the i-th of n blocks: the first, the last, and others whose distances have no period, as
- * the lengths of blocks may have. */
+/* Returns the i-th of n blocks: the first, the last, and one in each n-th of the grid. Their
+ * distances have no period, as the lengths of blocks may have. */
 static uint32_t block_at(const WalkLaunch *launch, uint32_t i, uint32_t n)
 {
   const double golden = 0.6180339887498949;
   if (n == launch->grid) return i;
   if (i + 1 == n) return launch->grid - 1;
-  return (uint32_t)((i * golden - floor(i * golden)) * launch->grid);
+  return (uint32_t)((i + i * golden - floor(i * golden)) / n * launch->grid);
 }
 
 bool walk_kernel(Arena *arena, const PtxKernel *k, const WalkLaunch *launch, WalkCounts *out,
