@@ -5,6 +5,7 @@
 #include "ampc_rt.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/file.h"
 #include "runtime/plan/standard_files.h"
 #include "runtime/ranks/ranks.h"
@@ -43,6 +44,7 @@ static int run(int argc, char **argv)
   if (argc < 2) return usage_error("amp", "no verb was given");
   if (strcmp(argv[1], "--help") == 0) return print_help();
   if (strcmp(argv[1], "--version") == 0) return print_version("amp");
+  if (ampc_attention_check()) return usage_error("amp", "%s", ampc_last_error());
   for (const Verb *v = verbs; v->name; v++)
     if (strcmp(argv[1], v->name) == 0) return run_verb(v, argc - 1, argv + 1);
   return unknown_verb(argv[1]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "members.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/level.h"
 #include "runtime/plan/needs.h"
 #include "runtime/plan/types.h"
@@ -22,6 +23,8 @@ static ampc_status open_device(const ampc_program *p, int64_t members, const cha
     return ampc_fail(AMPC_RUN_FAILED,
                      "--device %s: %s was compiled for %s; compile it with --target=%s", device,
                      p->source, p->target, for_cpu ? "sm_xx" : "cpu");
+  ampc_status status = ampc_attention_check();
+  if (status) return status;
   return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, members, wish.gpu, out);
 }
 

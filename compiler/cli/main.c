@@ -9,6 +9,7 @@
 #include "options.h"
 #include "output.h"
 #include "replace.h"
+#include "runtime/plan/attention.h"
 #include "runtime/plan/standard_files.h"
 #include <stdio.h>
 #include <string.h>
@@ -177,6 +178,7 @@ static int deliver(Compile *c, const CommandLine *cmd, const Text *text)
 /* Does what the command line requests. No file is written before the complete output exists. */
 static int run(Compile *c, const CommandLine *cmd)
 {
+  if (ampc_attention_check()) return usage_error("ampc", "%s", ampc_last_error());
   if (cmd->build_line) return print_build_line(c, cmd);
   int status = compile(c, cmd);
   if (!status && c->program) status = check_limit(c);

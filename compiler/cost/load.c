@@ -95,8 +95,11 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
                     .tensor = tile_walk(c, &c->graph->groups.at[group]).tensor,
                     .by = "own kernels: no library computes this kind of attention",
                     .nodes = 1};
-  if (!asked || ampc_attention_against(asked, (ampc_cudnn){0, target_capability(c)}, known))
+  if (!asked) return true;
+  if (ampc_attention_against(asked, (ampc_cudnn){0, target_capability(c)}, known)) {
+    out->by = arena_printf(c->arena, "own kernels: %s", known);
     return true;
+  }
   out->library = true;
   out->by = "attention by cuDNN";
   out->nodes += a.p > 0;

@@ -1,6 +1,7 @@
 /* The functions that the rows of attention in template_words.def call: operands, results and tiles.
  * compiler/command/attention.h explains them. */
 #include "compiler/command/attention.h"
+#include "runtime/plan/attention.h"
 #include "template.h"
 #include <math.h>
 
@@ -141,7 +142,8 @@ void put_library_line(const Kernel *k)
   const char *why;
   const ampc_attention *a = launch_for_library(k->c, k->index, &why);
   if (!a) return;
-  EMIT(k->p, "//   library    cuDNN's attention, if cuDNN is installed%s\n",
+  EMIT(k->p, "//   library    cuDNN's attention, if %s%s\n",
+       ampc_attention_is_own(a) ? "AMPC_ATTENTION asks for it" : "cuDNN is installed",
        a->backward ? arena_printf(k->c->arena, "; only cuDNN uses argument %u", a->y.argument)
                    : "");
 }

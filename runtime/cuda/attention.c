@@ -144,7 +144,7 @@ static KeptWalk walk_of(const ampc_attention *a, const int64_t dim[4], void *con
  * sequences. */
 static KeptDraws draws_of(const ampc_attention *a, void *const *args, int64_t i, int64_t h)
 {
-  KeptDraws draws = {.type = a->type, .p = a->p};
+  KeptDraws draws = {.type = ampc_attention_kept_type(a), .p = a->p};
   if (a->p == 0) return draws;
   draws.causal = a->causal;
   draws.state = args[a->state - 1];

@@ -187,13 +187,13 @@ typedef struct KeptWalk {
  * random number `first` of `stream`, after `each` numbers for each sample before the member's first
  * one. `causal`: no number is drawn for a key after its query. */
 typedef struct KeptDraws {
-  ampc_dtype type; /* a type of 16 bits */
+  ampc_dtype type; /* of 16 bits, or f32 */
   double p;
   bool causal;
   const void *state;
   uint64_t stream, first, each;
 } KeptDraws;
-/* Writes 1 where a weight is kept, otherwise 0. */
+/* Writes 1 where a weight is kept, in f32 1 / (1 - p); otherwise 0. */
 ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draws, void *out);
 /* Writes 0 where a query may attend to a key, otherwise a very low score; f32. */
 ampc_status cuda_bias(CudaDevice *d, const KeptWalk *walk, void *out);

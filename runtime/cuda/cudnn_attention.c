@@ -13,19 +13,31 @@
  * With dropout, the weights are multiplied by its mask and divided by 1 - p before the product. The
  * mask is a tensor of ones and zeros in the type of the operands. A mask of the job becomes two
  * tensors: very low numbers that are added to the scores, and a factor like that of dropout. With
- * the factor, a query that attends to no key has result 0. In backward, the engines compute wrong
- * gradients with such tensors, so the program's own kernel computes these. Causal: two indices are
- * compared, and scores of keys after the query become the lowest number. `sums` is always
- * requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations without
- * effect, like the factor 1 of `off`, must not be omitted. Some versions read keys beyond the last
- * one in backward, unless the graph has a padding mask (ampc_attention_has_lengths): two tensors
- * with the numbers of queries and of keys of each sequence, with which indices are compared. All
- * sequences have the same numbers here; the mask only prevents these reads.
+ * the factor, a query that attends to no key has result 0 and adds nothing to gradients. Causal:
+ * two indices are compared, and scores of keys after the query become the lowest number. `sums` is
+ * always requested: without it the graph differs, and cuDNN 9.19 does not recognize it. Operations
+ * without effect, like the factor 1 of `off`, must not be omitted. Some versions read keys beyond
+ * the last one in backward, unless the graph has a padding mask (ampc_attention_has_lengths): two
+ * tensors with the numbers of queries and of keys of each sequence, with which indices are
+ * compared. All sequences have the same numbers here; the mask only prevents these reads.
  *
  * dq is written in the type of q. For dq in f32, the engine lets blocks of keys add to it in an
  * order that changes from run to run. For 16 bits, it writes dscores to memory, 2 bytes per score,
  * and sums dq from there, with the same bits each time. The price is this memory, so
- * dnn_attention_part divides the problem. */
+ * dnn_attention_part divides the problem.
+ *
+ * Note [graphs of backward]
+ * cuDNN 9.14 and 9.19 computed wrong gradients with dropout or a mask on an H200
+ * (bench/results/gpu-2026-11-27-2.md). The graph was that of NVIDIA's front end:
+ *   dscores = scale w (kept (dy v^T) - (1 - p) off) / (1 - p)
+ * It is legal, but NVIDIA tests it only with dropout of cuDNN's own. Two causes fit what was seen.
+ * The engine drops the factor 1 - p of `off`: the plan does not contain this number. And it reads a
+ * mask wrongly whose axis of queries has size 1: its code then differs from that for full rows.
+ * Until a GPU confirms one of two other graphs, own kernels compute these gradients, and
+ * AMPC_ATTENTION chooses a graph for measuring. In both, no factor belongs to `off`, and a mask has
+ * as many queries as the scores, with stride 0 if they share a row.
+ *   r1r2   dscores = scale w (kept / (1 - p) (dy v^T) - off)
+ *   r2b    the same, but `kept` is f32 and includes 1 / (1 - p), so no operation divides */
 #include "cudnn_attention.h"
 #include <float.h>
 #include <math.h>
@@ -59,7 +71,7 @@ enum { MOST_OPERATIONS = 34 };
 typedef struct Build {
   DnnObjects *o;
   const ampc_attention *a;
-  DnnDescriptor operations[MOST_OPERATIONS];
+  DnnDescriptor operations[MOST_OPERATIONS], kept;
   int64_t n, next;               /* n: operations; next: number of the next tensor without memory */
   DnnSizes scores, turned, rows; /* [n, heads, l, s]; [n, heads, s, l]; one number per query */
 } Build;
@@ -106,7 +118,9 @@ static DnnSizes mask_sizes(const ampc_attention *a)
 {
   int64_t dim[4];
   ampc_attention_mask_dims(a, dim);
-  return sizes(dim[0], dim[1], dim[2], dim[3]);
+  DnnSizes s = sizes(dim[0], dim[1], dim[2], dim[3]);
+  if (a->backward && dim[2] == 1) s.dim[2] = a->l, s.stride[2] = 0;
+  return s;
 }
 
 /* ---- operations ---- */
@@ -267,8 +281,15 @@ static DnnDescriptor sums_in_memory(Build *b)
 static DnnDescriptor kept(Build *b, DnnDescriptor x)
 {
   const ampc_attention *a = b->a;
-  DnnDescriptor mask = in_memory(b, KEPT, a->type, a->p > 0 ? b->scores : mask_sizes(a));
-  return pointed(b, CUDNN_POINTWISE_MUL, x, mask, &b->scores);
+  DnnSizes s = a->p > 0 ? b->scores : mask_sizes(a);
+  if (!b->kept) b->kept = in_memory(b, KEPT, ampc_attention_kept_type(a), s);
+  return pointed(b, CUDNN_POINTWISE_MUL, x, b->kept, &b->scores);
+}
+
+/* Whether an operation multiplies by 1 / (1 - p): the factors do not include it. */
+static bool is_scaled(const ampc_attention *a)
+{
+  return ampc_attention_has_kept(a) && ampc_attention_kept_type(a) != AMPC_F32;
 }
 
 static void forward(Build *b, DnnDescriptor q, DnnDescriptor k)
@@ -318,9 +339,15 @@ static void backward(Build *b, DnnDescriptor q, DnnDescriptor k)
   DnnDescriptor scores = cut_to_lengths(b, scaled_scores(b, q, k));
   DnnDescriptor less = pointed(b, CUDNN_POINTWISE_SUB, scores, sums, &b->scores);
   DnnDescriptor weights = pointed(b, CUDNN_POINTWISE_EXP, masked(b, less), NULL, &b->scores);
-  DnnDescriptor slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
-  multiply(b, reshaped(b, weights, &b->turned), dy, dv);
+  DnnDescriptor taken = weights, slope = between(b, CUDNN_DATA_FLOAT, &b->scores);
+  if (ampc_attention_has_kept(a)) taken = kept(b, weights);
+  if (is_scaled(a))
+    taken = pointed(b, CUDNN_POINTWISE_MUL, taken, number(b, KEPT_SCALE), &b->scores);
+  multiply(b, reshaped(b, taken, &b->turned), dy, dv);
   multiply(b, dy, v, slope);
+  if (ampc_attention_has_kept(a)) slope = kept(b, slope);
+  if (a->p > 0 && is_scaled(a))
+    slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, KEPT_SCALE), &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_SUB, slope, off, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, weights, &b->scores);
   slope = pointed(b, CUDNN_POINTWISE_MUL, slope, number(b, SCALE), &b->scores);
@@ -397,6 +424,9 @@ DnnProblem dnn_attention_problem(const ampc_attention *a)
     at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", mask %lldx%lldx%lldx%lld",
                            (long long)mask[0], (long long)mask[1], (long long)mask[2],
                            (long long)mask[3]);
+  if (a->backward && ampc_attention_has_kept(a)) /* two graphs: Note [graphs of backward] */
+    at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", factors %s",
+                           ampc_dtype_name(ampc_attention_kept_type(a)));
   at += (size_t)snprintf(p.words + at, DNN_PROBLEM_ROOM - at, ", strides");
   at = put_strides(p.words, at, "q", a->q.stride);
   at = put_strides(p.words, at, "k", a->k.stride);
@@ -428,10 +458,8 @@ DnnOperands dnn_attention_operands(const DnnApi *api, const ampc_attention *a,
     dnn_add_operand(&o, QUERIES, at->queries);
     dnn_add_operand(&o, KEYS, at->keys);
   }
-  if (ampc_attention_has_kept(a)) {
-    dnn_add_operand(&o, KEPT, at->kept);
-    dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);
-  }
+  if (ampc_attention_has_kept(a)) dnn_add_operand(&o, KEPT, at->kept);
+  if (is_scaled(a)) dnn_add_operand(&o, KEPT_SCALE, &numbers->kept);
   if (a->mask.argument) dnn_add_operand(&o, BIAS, at->bias);
   if (!a->backward) return o;
   dnn_add_operand(&o, DY, at->dy);

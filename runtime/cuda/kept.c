@@ -3,7 +3,7 @@
 #include "cuda_device.h"
 #include "runtime/base/convert.h"
 
-enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 17, BIAS_ARGUMENTS = 10 };
+enum { EACH = 8 /* as in kept.cu */, ARGUMENTS = 18, BIAS_ARGUMENTS = 10 };
 
 /* Returns the smallest 24-bit random number with which a weight is kept. As in the program's
  * kernel, p is rounded to f32 first. */
@@ -33,14 +33,16 @@ ampc_status cuda_kept(CudaDevice *d, const KeptWalk *walk, const KeptDraws *draw
   uint64_t values[ARGUMENTS];
   void *arguments[ARGUMENTS];
   set_walk(walk, out, values);
+  float one = draws->type == AMPC_F32 ? (float)(1 / (1 - draws->p)) : 1;
   values[10] = 0;
-  convert_narrow(draws->type, &(float){1}, &values[10], 1);
+  convert_narrow(draws->type, &one, &values[10], 1);
   values[11] = draws->causal;
   values[12] = (uint64_t)(uintptr_t)draws->state;
   values[13] = draws->stream;
   values[14] = least_of(draws->p);
   values[15] = draws->first;
   values[16] = draws->each;
+  values[17] = draws->type == AMPC_F32;
   for (int i = 0; i < ARGUMENTS; i++) arguments[i] = &values[i];
   return run(d, "ampc_kept", (int64_t)values[1], arguments);
 }

@@ -2,14 +2,41 @@
  * runtime/cuda/cudnn_attention.c. */
 #include "attention.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { WIDEST = 256, STEP = 8, KEY_TILE = 128, HALF_TILE = 64, QUERY_TILE = 64, SCORE_BYTES = 2 };
+enum { WIDEST = 256, WIDE = 128, STEP = 8, KEY_TILE = 128, HALF_TILE = 64, QUERY_TILE = 64 };
+enum { SCORE_BYTES = 2 };
 
-/* ---- sizes: from the problem alone, so that costs are known without cuDNN ---- */
+/* ---- the choice ---- */
+
+ampc_attention_choice ampc_attention_chosen(void)
+{
+  static const char *const names[] = {
+      [AMPC_ATTENTION_OWN] = "own", [AMPC_ATTENTION_R1R2] = "r1r2", [AMPC_ATTENTION_R2B] = "r2b"};
+  const char *text = getenv("AMPC_ATTENTION");
+  for (int i = AMPC_ATTENTION_OWN; text && i <= AMPC_ATTENTION_R2B; i++)
+    if (strcmp(text, names[i]) == 0) return (ampc_attention_choice)i;
+  return AMPC_ATTENTION_UNSET;
+}
+
+ampc_status ampc_attention_check(void)
+{
+  const char *text = getenv("AMPC_ATTENTION");
+  if (!text || !*text || ampc_attention_chosen() != AMPC_ATTENTION_UNSET) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "AMPC_ATTENTION is %s; it may be own, r1r2 or r2b", text);
+}
+
+/* ---- sizes: from the problem and the choice, so that costs are known without cuDNN ---- */
 
 bool ampc_attention_has_kept(const ampc_attention *a)
 {
   return a->p > 0 || a->mask.argument;
+}
+
+ampc_dtype ampc_attention_kept_type(const ampc_attention *a)
+{
+  return a->backward && ampc_attention_chosen() == AMPC_ATTENTION_R2B ? AMPC_F32 : a->type;
 }
 
 int64_t ampc_attention_scores(const ampc_attention *a)
@@ -35,7 +62,8 @@ static int64_t mask_elements(const ampc_attention *a)
 int64_t ampc_attention_kept(const ampc_attention *a)
 {
   int64_t n = a->p > 0 ? a->n * a->heads * a->l * a->s : mask_elements(a);
-  return ampc_attention_has_kept(a) ? ampc_round_up(n * SCORE_BYTES, AMPC_CUDA_ALIGN) : 0;
+  int64_t bytes = n * ampc_dtype_size(ampc_attention_kept_type(a));
+  return ampc_attention_has_kept(a) ? ampc_round_up(bytes, AMPC_CUDA_ALIGN) : 0;
 }
 
 int64_t ampc_attention_bias(const ampc_attention *a)
@@ -64,6 +92,11 @@ static bool has_odd_width(const ampc_attention *a)
 static bool has_wide_head(const ampc_attention *a)
 {
   return a->d > WIDEST || a->e > WIDEST;
+}
+
+static bool has_heads_above_128(const ampc_attention *a)
+{
+  return a->d > WIDE || a->e > WIDE;
 }
 
 static bool keeps_nothing(const ampc_attention *a)
@@ -95,6 +128,11 @@ static bool has_part_of_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE != 0;
 }
 
+static bool has_part_of_a_tile_and_kept(const ampc_attention *a)
+{
+  return has_part_of_a_tile(a) && ampc_attention_has_kept(a);
+}
+
 bool ampc_attention_has_lengths(const ampc_attention *a, int version)
 {
   return a->backward && has_part_of_a_tile(a) && version >= LENGTHS_HELP && version < READS_INSIDE;
@@ -112,6 +150,34 @@ static bool has_half_a_tile(const ampc_attention *a)
   return a->s % KEY_TILE == HALF_TILE && (!a->causal || a->l > a->s);
 }
 
+static bool is_asked_of_own(const ampc_attention *a)
+{
+  return ampc_attention_has_kept(a) && ampc_attention_chosen() == AMPC_ATTENTION_OWN;
+}
+
+/* Whether no GPU has confirmed the gradients of any graph, and none is to be measured. */
+static bool is_unconfirmed(const ampc_attention *a)
+{
+  return ampc_attention_has_kept(a) && ampc_attention_chosen() == AMPC_ATTENTION_UNSET;
+}
+
+bool ampc_attention_is_own(const ampc_attention *a)
+{
+  return ampc_attention_has_kept(a) && (a->backward || !has_heads_above_128(a));
+}
+
+static bool is_faster_by_own(const ampc_attention *a)
+{
+  return ampc_attention_is_own(a) && ampc_attention_chosen() == AMPC_ATTENTION_UNSET;
+}
+
+static bool has_mask_of_one_key(const ampc_attention *a)
+{
+  int64_t dim[4];
+  ampc_attention_mask_dims(a, dim);
+  return a->mask.argument && dim[3] == 1;
+}
+
 static bool has_unlike_wide_heads(const ampc_attention *a)
 {
   return a->d != a->e && a->d >= 128 && a->e >= 128 && !(a->d == 192 && a->e == 128);
@@ -121,7 +187,7 @@ typedef enum Way { BOTH_WAYS, BACKWARD } Way;
 typedef struct Fault {
   int from, before;   /* from: first faulty version, before: first good one: 91501 for cuDNN 9.15.1;
                          0: no bound */
-  int oldest, newest; /* range of the GPUs' compute capabilities, 90 for 9.0; both 0: all GPUs */
+  int oldest, newest; /* range of the GPUs' compute capabilities, 90 for 9.0; 0: no bound */
   Way way;
   bool (*when)(const ampc_attention *a); /* NULL: always */
   const char *why;                       /* follows "cuDNN 9.10.1" if `from` is set */
@@ -141,13 +207,38 @@ static const Fault faults[] = {
     /* with one key: release notes; with more: cudnn-frontend issues 1071, 1072: crash and NaN */
     {0, 0, 0, 0, BACKWARD, has_one_query,
      "cuDNN crashes or returns NaN for gradients of a single query"},
-    {0, 0, 1, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
+    {0, 0, 0, 79, BOTH_WAYS, NULL, "cuDNN's attention is for GPUs from sm_80 on"},
     {91000, 91002, 0, 0, BOTH_WAYS, NULL, "computes attention wrongly"},
     {90000, LENGTHS_HELP, 0, 0, BACKWARD, has_part_of_a_tile,
      "reads outside of its buffers in repeated steps if the number of keys is no multiple of 128"},
+    /* sdpa_support_surface.h of cudnn-frontend and fused_attn.cpp of Transformer Engine. Outside of
+     * sm_90, cuDNN 9.19 and 9.26 name no engine for these gradients. */
+    {90000, 90100, 90, 99, BOTH_WAYS, has_heads_above_128, "computes no heads wider than 128"},
+    {90000, 90500, 90, 99, BACKWARD, has_heads_above_128,
+     "computes no gradients of heads wider than 128"},
+    {90000, 91002, 80, 89, BOTH_WAYS, has_heads_above_128,
+     "computes no heads wider than 128 on this GPU"},
+    {90000, 90900, 100, 0, BOTH_WAYS, has_heads_above_128,
+     "computes no heads wider than 128 on this GPU"},
+    {0, 0, 80, 89, BACKWARD, has_heads_above_128,
+     "cuDNN computes no gradients of heads wider than 128 on this GPU"},
+    {0, 0, 100, 0, BACKWARD, has_heads_above_128,
+     "cuDNN computes no gradients of heads wider than 128 on this GPU"},
+    {0, 0, 0, 0, BOTH_WAYS, is_asked_of_own,
+     "AMPC_ATTENTION=own leaves dropout and masks to ampc's own kernels"},
     /* seen with 9.14.0 and 9.19.0 on H200s: bench/results/gpu-2026-11-27-2.md */
-    {0, 0, 0, 0, BACKWARD, ampc_attention_has_kept,
-     "cuDNN computes wrong gradients with dropout or a mask"},
+    {0, 0, 0, 0, BACKWARD, is_unconfirmed, "cuDNN computes wrong gradients with dropout or a mask"},
+    {0, 0, 0, 0, BOTH_WAYS, is_faster_by_own,
+     "ampc's own kernel is predicted to be faster with dropout or a mask"},
+    {0, 0, 0, 0, BACKWARD, has_mask_of_one_key,
+     "cuDNN's gradients are not tested with a mask that is the same for all keys"},
+    /* cudnn-frontend's fp16_fwd_with_custom_dropout.cpp skips GPUs from sm_100 on */
+    {0, 0, 100, 0, BOTH_WAYS, ampc_attention_has_kept,
+     "cuDNN's attention with dropout or a mask is not tested on this GPU"},
+    /* the graph would have lengths, which fused_attn.cpp of Transformer Engine uses with no bias
+     * from 8.9.6 on, and with no dropout from 9.7 on */
+    {LENGTHS_HELP, READS_INSIDE, 0, 0, BACKWARD, has_part_of_a_tile_and_kept,
+     "cannot compute gradients with dropout or a mask if the number of keys is no multiple of 128"},
     {90000, 91800, 100, 109, BACKWARD, NULL, "computes gradients that differ from run to run"},
     /* cudnn-frontend pull request 628: cuDNN computes exp(0 - sums) for keys that do not exist */
     {90000, 92600, 90, 99, BACKWARD, has_half_a_tile,
@@ -164,7 +255,8 @@ static bool is_met(const Fault *f, const ampc_attention *a, ampc_cudnn with)
   bool versions = f->from || f->before, gpus = f->oldest || f->newest;
   if (versions && (with.version < f->from || with.version == 0)) return false;
   if (f->before && with.version >= f->before) return false;
-  if (gpus && (with.capability < f->oldest || with.capability > f->newest)) return false;
+  if (gpus && (with.capability < f->oldest || with.capability == 0)) return false;
+  if (f->newest && with.capability > f->newest) return false;
   return (f->way == BOTH_WAYS || a->backward) && (!f->when || f->when(a));
 }
 

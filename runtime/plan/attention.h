@@ -3,6 +3,21 @@
 #include "ampc_plan.h"
 #include "toolkit.h"
 
+/* Who computes attention with dropout or a mask: the environment variable AMPC_ATTENTION. It is for
+ * measuring, until a GPU has confirmed that cuDNN computes right gradients from one of the graphs
+ * R1R2 and R2B: Note [graphs of backward] in runtime/cuda/cudnn_attention.c. OWN: own kernels. A
+ * plan does not depend on this; the device decides for each launch. */
+typedef enum ampc_attention_choice {
+  AMPC_ATTENTION_UNSET, /* own kernels, except forward of heads too wide for tensor cores there */
+  AMPC_ATTENTION_OWN,
+  AMPC_ATTENTION_R1R2,
+  AMPC_ATTENTION_R2B
+} ampc_attention_choice;
+ampc_attention_choice ampc_attention_chosen(void); /* an unknown value: UNSET */
+ampc_status ampc_attention_check(void);            /* fails for an unknown value */
+/* Whether own kernels compute this attention if AMPC_ATTENTION is not set, wherever cuDNN could. */
+bool ampc_attention_is_own(const ampc_attention *a);
+
 /* Returns `why`, filled with the reason why this version of cuDNN must not compute the attention.
  * Returns NULL if no such reason is known; cuDNN's engines may still refuse. */
 const char *ampc_attention_against(const ampc_attention *a, ampc_cudnn with,
@@ -15,8 +30,10 @@ bool ampc_attention_has_lengths(const ampc_attention *a, int version);
 int64_t ampc_attention_lengths(const ampc_attention *a);
 bool ampc_attention_has_kept(const ampc_attention *a);  /* some weights are dropped or masked */
 int64_t ampc_attention_scores(const ampc_attention *a); /* bytes of the scores; forward: 0 */
-/* Returns the bytes of the factors that keep or drop weights. */
-int64_t ampc_attention_kept(const ampc_attention *a);
+/* Returns the type of the factors that keep or drop weights. f32: they include dropout's 1 / (1 -
+ * p); otherwise they are 1 or 0. */
+ampc_dtype ampc_attention_kept_type(const ampc_attention *a);
+int64_t ampc_attention_kept(const ampc_attention *a); /* bytes of these factors */
 int64_t ampc_attention_bias(const ampc_attention *a); /* bytes of the bias of scores */
 /* Writes the sizes of the bias: those of [n, heads, l, s], but 1 along axes on which the mask does
  * not depend. The factors have these sizes, too; with dropout, all four. */

@@ -241,19 +241,46 @@ static ampc_attention attention_of(const Heads *t)
   return a;
 }
 
+static void both_ways(ampc_attention *a, const char *what)
+{
+  check_attention(a, what, dnn_scores_limit);
+  a->backward = true;
+  check_attention(a, what, dnn_scores_limit);
+  a->backward = false;
+}
+
+/* Checks that engines exist for dropout and masks, if AMPC_ATTENTION lets cuDNN compute them: with
+ * 197 keys and dropout, with 512 keys and either of both. Masks have one row for all queries, or
+ * full rows. */
+static void check_chosen(const char *choice)
+{
+  static const bool masks[][4] = {
+      {0}, {true, 0, 0, true}, {true, 0, true, true}, {0, true, true, true}, {true, true, 0, true}};
+  static const Heads heads[] = {{"197 keys", 4, 197, 197, 2, 64, false, true, AMPC_F16},
+                                {"512 keys", 4, 512, 512, 2, 64, false, true, AMPC_BF16}};
+  enum { MASKS = sizeof masks / sizeof *masks };
+  setenv("AMPC_ATTENTION", choice, 1);
+  for (int i = 0; i < 2 * MASKS; i++) {
+    const Heads *t = &heads[i / MASKS];
+    const bool *mask = masks[i % MASKS];
+    const int64_t strides[] = {t->heads * t->l * t->s, t->l * t->s, t->s, 1};
+    ampc_attention a = attention_of(t);
+    a.p = i > MASKS ? 0 : 0.1;
+    a.mask.argument = mask[3];
+    for (int k = 0; k < 4; k++) a.mask.stride[k] = mask[k] ? strides[k] : 0;
+    both_ways(&a, t->what);
+  }
+  unsetenv("AMPC_ATTENTION");
+}
+
 static void check_attentions(void)
 {
-  for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++) {
-    const Heads *t = &attentions[i / 2];
-    ampc_attention a = attention_of(t);
-    if (i % 2) {
-      a.p = 0.1;
-      a.mask = (ampc_attention_mask){1, 0, {t->s, 0, 0, 1}};
-    }
-    check_attention(&a, t->what, dnn_scores_limit);
-    a.backward = true;
-    check_attention(&a, t->what, dnn_scores_limit);
+  for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
+    ampc_attention a = attention_of(&attentions[i]);
+    both_ways(&a, attentions[i].what);
   }
+  check_chosen("r1r2");
+  check_chosen("r2b");
   char why[AMPC_WHY_ROOM];
   ampc_attention a = attention_of(&attentions[0]);
   a.backward = true;

@@ -4,6 +4,7 @@
 # --cudnn` must report which one is used.
 #   attention.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
+ampc=$1
 mock=$(realpath "$3")
 job=$source_dir/tests/mock/attention.amp
 
@@ -27,26 +28,53 @@ close_losses() {
     failed "$1: losses of $2 and $3"
 }
 
-# Dropout's draws must equal those of ampc's kernel. Otherwise the losses would differ.
-for set in "-D P=0" "-D P=0.2" "-D P=0.2 -D MASKED=true"; do
-  run cudnn $set
-  least=14                                 # 6 steps, both ways; 2 batches of eval
-  [ "$set" = "-D P=0" ] || least=8         # cuDNN's gradients with dropout or a mask are wrong: forward only
-  [ "$(graphs cudnn)" -ge $least ] || failed "$set: cuDNN computes attention $(graphs cudnn) times"
-  run kept $set
+# both CHOICE OPTIONS...: compares cuDNN's attention, as AMPC_ATTENTION chooses it, with ampc's own kernel. Dropout's
+# draws must be equal, otherwise the losses would differ.
+both() {
+  export AMPC_ATTENTION=$1
+  shift
+  local set="$AMPC_ATTENTION $*"
+  run cudnn "$@"
+  # 6 steps, both ways; 2 batches of eval
+  [ "$(graphs cudnn)" -ge 14 ] || failed "$set: cuDNN computes attention $(graphs cudnn) times"
+  run kept "$@"
   same "$set: plans that were kept" "$work/cudnn.pt" "$work/kept.pt"
-  run unfused -O0 $set
+  run unfused -O0 "$@"
   same "$set: -O0" "$work/cudnn.pt" "$work/unfused.pt"
   [ "$(graphs unfused)" = "$(graphs cudnn)" ] || failed "$set, -O0: $(graphs unfused) times by cuDNN"
-  run own --no-cudnn $set
+  run own --no-cudnn "$@"
   [ "$(graphs own)" = 0 ] || failed "$set, --no-cudnn: $(graphs own) times by cuDNN"
   # With cuDNN the sums of dy y are not computed either. Masks and dropout are kernels beside cuDNN.
-  [ "$set" != "-D P=0" ] || [ "$(kernels own)" -ge $(($(kernels cudnn) + $(graphs cudnn) + 6)) ] ||
+  [ "$AMPC_ATTENTION" ] || [ "$(kernels own)" -ge $(($(kernels cudnn) + $(graphs cudnn) + 6)) ] ||
     failed "$(kernels cudnn) kernels and $(graphs cudnn) graphs of cuDNN, without it $(kernels own) kernels"
   close_losses "$set" cudnn own
   cmp -s "$work/cudnn.pt" "$work/own.pt" && failed "$set: both give the same bits: was only one of them used?"
+  export -n AMPC_ATTENTION
+}
+both "" -D P=0
+for choice in r1r2 r2b; do
+  both $choice -D P=0.2
+  both $choice -D P=0.2 -D MASKED=true
 done
-[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 4 ] || failed "plans are not kept" # forward of three kinds, one backward
+# two kinds without dropout; forward with dropout, with a mask; backward of each choice
+[ "$(ls "$work/cache/ampc" | grep -c '\.cudnn$')" -ge 8 ] || failed "plans are not kept"
+
+# Otherwise own kernels compute attention with dropout or a mask. The text of kernels and plan does not depend on it.
+for choice in "" own; do
+  AMPC_ATTENTION=$choice run usual -D P=0.2 -D MASKED=true
+  [ "$(graphs usual)" = 0 ] || failed "\"$choice\": $(graphs usual) times by cuDNN"
+  same "\"$choice\"" "$work/own.pt" "$work/usual.pt"
+done
+for choice in "" own r1r2 r2b; do
+  AMPC_ATTENTION=$choice "$ampc" --target=sm_90 --emit=cuda -D P=0.2 -D MASKED=true "$job" >"$work/text.$choice" ||
+    failed "ampc, $choice"
+  cmp -s "$work/text." "$work/text.$choice" || failed "$choice: another text"
+done
+for program in "$ampc --emit=plan" "$amp inspect" "$amp train"; do
+  AMPC_ATTENTION=r3 $program "$job" >"$work/out" 2>"$work/err" && failed "$program: AMPC_ATTENTION=r3"
+  grep -q "AMPC_ATTENTION is r3; it may be own, r1r2 or r2b" "$work/err" ||
+    { cat "$work/err" && failed "$program: not the expected error"; }
+done
 
 # A version that would break the context when the step is replayed must not compute gradients: 24 keys are no tile.
 rm -rf "$work/cache"
@@ -89,6 +117,12 @@ MOCK_DNN_VERSION=90900 attentions faulty
 says faulty "cuDNN's engine [0-9]+" "own kernels: cuDNN 9\.9\.0 reads outside .*: install cuDNN 9\.10\.2 or newer"
 attentions f32 --set precision=f32
 says f32 "own kernels: its operands are not 16 bits wide" "own kernels: its operands are not 16 bits wide"
+attentions usual -D P=0.2 -D MASKED=true
+says usual "own kernels: ampc's own kernel is predicted to be faster.*" "own kernels: cuDNN computes wrong gradients.*"
+AMPC_ATTENTION=own attentions asked -D P=0.2 -D MASKED=true
+says asked "own kernels: AMPC_ATTENTION=own .*" "own kernels: AMPC_ATTENTION=own .*"
+AMPC_ATTENTION=r2b attentions chosen -D P=0.2 -D MASKED=true
+says chosen "cuDNN's engine [0-9]+" "cuDNN's engine [0-9]+"
 hidden=$work/no_cudnn.so attentions absent
 says absent "own kernels: no cuDNN" "own kernels: no cuDNN"
 MOCK_DNN_ENGINES=0 hidden=$work/no_driver.so attentions no_driver
@@ -97,7 +131,7 @@ MOCK_DNN_ENGINES=0 attentions no_engine
 says no_engine "own kernels: it names no engine" "own kernels: it names no engine"
 
 rm -rf "$work/cache"
-MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true
+AMPC_ATTENTION=r1r2 MOCK_DNN_REFUSES=-1 run fails -D P=0.2 -D MASKED=true
 same "cuDNN fails" "$work/own.pt" "$work/fails.pt"
 grep -q "^note: attention.* by the program's own kernels, not by cuDNN: its engine [0-9]* fails" "$work/fails.log" ||
   { cat "$work/fails.log" && failed "not the expected note"; }

@@ -5,8 +5,9 @@
 /* The shape of attention, read from its graph. */
 typedef struct Shape {
   int64_t queries, keys, width, value_width;
-  bool backward, causal, kept; /* kept: weights are multiplied by a mask */
-  bool lengths;                /* scores are cut to the lengths of each image */
+  bool backward, causal;
+  bool masks, shared_row, one_key; /* masks: by tensors; of one row for all queries, of one key */
+  bool lengths;                    /* scores are cut to the lengths of each image */
 } Shape;
 
 static bool part_of_a_tile(const Shape *s)
@@ -19,14 +20,24 @@ static bool half_a_tile(const Shape *s)
   return s->keys % 128 == 64 && (!s->causal || s->queries > s->keys);
 }
 
+static bool lengths_and_mask(const Shape *s)
+{
+  return s->lengths && s->masks;
+}
+
 static bool one_query(const Shape *s)
 {
   return s->queries == 1;
 }
 
-static bool kept(const Shape *s)
+static bool shared_row(const Shape *s)
 {
-  return s->kept;
+  return s->shared_row;
+}
+
+static bool one_key(const Shape *s)
+{
+  return s->one_key;
 }
 
 static bool unlike_widths(const Shape *s)
@@ -46,7 +57,9 @@ static const struct {
     {0, 999999, 0, 999, true, one_query, HARM_nan},
     {91000, 91002, 0, 999, false, NULL, HARM_nan},
     {0, 91501, 0, 999, true, part_of_a_tile, HARM_breaks_in_graphs},
-    {0, 999999, 0, 999, true, kept, HARM_nan},
+    {91002, 91501, 0, 999, true, lengths_and_mask, HARM_nan},
+    {0, 999999, 0, 999, true, shared_row, HARM_nan},
+    {0, 999999, 0, 999, true, one_key, HARM_nan},
     {0, 91800, 100, 109, true, NULL, HARM_unsteady},
     {0, 92600, 90, 99, true, half_a_tile, HARM_nan},
     {91100, 999999, 90, 99, true, unlike_widths, HARM_nan},
@@ -62,11 +75,15 @@ static bool shape_of(const Steps *s, Shape *out)
     const Operation *o = &s->operation[i];
     const Tensor *x = &s->tensor[o->x], *b = o->b < 0 ? NULL : &s->tensor[o->b];
     bool pointwise = o->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+    bool joins = pointwise && (o->mode == CUDNN_POINTWISE_MUL || o->mode == CUDNN_POINTWISE_ADD);
+    const Tensor *y = &s->tensor[o->y];
     if (pointwise && o->mode == CUDNN_POINTWISE_CMP_GE) out->causal = true;
     if (pointwise && o->mode == CUDNN_POINTWISE_CMP_LT) out->lengths = true;
-    if (pointwise && o->mode == CUDNN_POINTWISE_MUL && b && !b->is_virtual && !b->by_value &&
-        b->number > 0 && b->type != AMPC_F32 && x->type == AMPC_F32)
-      out->kept = true;
+    if (joins && x->is_virtual && !b->is_virtual && !b->by_value) {
+      out->masks = true;
+      out->shared_row |= b->dim[2] == 1 && y->dim[2] > 1;
+      out->one_key |= b->dim[3] == 1 && y->dim[3] > 1;
+    }
     if (o->kind != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) continue;
     if (products == 0) out->queries = x->dim[2], out->width = x->dim[3], out->keys = b->dim[3];
     if (products == 1) out->value_width = b->dim[3];

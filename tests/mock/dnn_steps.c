@@ -1,7 +1,9 @@
 /* Graphs that are no convolution, one operation after the other: products, reductions, pointwise
  * operations, reshapes. Each tensor is an array of floats with its strides, rounded to its type
- * when it is computed. Sums run from the last element to the first. The mock does not know the
- * other limits of cuDNN's engines; tests/cudnn queries the real library. */
+ * when it is computed. Sums run from the last element to the first. As it seems that cuDNN does, a
+ * product that is written to memory drops a factor that is passed by value. The mock does not know
+ * the other limits of cuDNN's engines; tests/cudnn queries the real library.
+ *   MOCK_DNN_LATE=1       the last factor before a subtraction follows it: a wrong graph */
 #include "dnn.h"
 #include "runtime/base/convert.h"
 #include <math.h>
@@ -62,6 +64,11 @@ static bool read_operation(const Descriptor *d, Steps *s, Operation *out)
   }
 }
 
+static bool is_pointwise(const Operation *o)
+{
+  return o->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+}
+
 /* True if x has the dims of y, or 1 where its value is repeated. */
 static bool spreads(const Tensor *x, const Tensor *y)
 {
@@ -95,6 +102,19 @@ static bool operation_fits(const Steps *s, const Operation *o)
   }
 }
 
+/* Swaps the last adjacent "x times a number" and "minus b". */
+static void delay_factor(Steps *s)
+{
+  for (int i = s->n_operations - 1; i-- > 0;) {
+    Operation *o = &s->operation[i], *next = o + 1, first = *o;
+    if (o->mode != CUDNN_POINTWISE_MUL || !is_pointwise(o) || !s->tensor[o->b].by_value) continue;
+    if (next->mode != CUDNN_POINTWISE_SUB || !is_pointwise(next) || next->x != o->y) continue;
+    o->mode = next->mode, o->b = next->b;
+    next->mode = first.mode, next->b = first.b;
+    return;
+  }
+}
+
 DnnStatus steps_read(const Descriptor *graph, Steps *out)
 {
   int64_t n;
@@ -105,6 +125,7 @@ DnnStatus steps_read(const Descriptor *graph, Steps *out)
     if (!read_operation(operations[i], out, o)) return bad("an operation that the mock has not");
     if (!operation_fits(out, o)) return bad("sizes of an operation that do not go together");
   }
+  if (mock_setting("MOCK_DNN_LATE", 0)) delay_factor(out);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -175,10 +196,11 @@ static float pointwise(const Operation *o, float x, float b, float t, const int6
 static void run_pointwise(const Steps *s, const Values *v, const Operation *o)
 {
   const Tensor *y = &s->tensor[o->y];
+  bool drops = o->mode == CUDNN_POINTWISE_MUL && !y->is_virtual && s->tensor[o->b].by_value;
   int64_t index[DNN_DIMS] = {0};
   do {
     float x = *element(s, v, o->x, index);
-    float b = o->b < 0 ? 0 : *element(s, v, o->b, index);
+    float b = o->b < 0 ? 0 : drops ? 1 : *element(s, v, o->b, index);
     float t = o->t < 0 ? 0 : *element(s, v, o->t, index);
     *element(s, v, o->y, index) = rounded(y->type, pointwise(o, x, b, t, index));
   } while (next(y, index));

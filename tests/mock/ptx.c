@@ -84,7 +84,6 @@ static bool may_see(void *const *p, uint64_t i)
 
 static void kept(void *const *p, unsigned block, unsigned n_blocks)
 {
-  uint16_t *out = p[0];
   const int64_t *state = p[12];
   uint64_t n = (uint64_t)p[1], queries = (uint64_t)p[3], keys = (uint64_t)p[4];
   uint64_t stream = (uint64_t)p[13], least = (uint64_t)p[14], first = (uint64_t)p[15];
@@ -100,7 +99,10 @@ static void kept(void *const *p, unsigned block, unsigned n_blocks)
           philox(seed ^ (body >> 32 << 32), number / 4, (body & UINT32_MAX) | stream << 32);
       is_kept = is_kept && drawn.word[number % 4] >> 8 >= least;
     }
-    out[i] = is_kept ? (uint16_t)(uint64_t)p[10] : 0;
+    if (p[17])
+      ((uint32_t *)p[0])[i] = is_kept ? (uint32_t)(uint64_t)p[10] : 0;
+    else
+      ((uint16_t *)p[0])[i] = is_kept ? (uint16_t)(uint64_t)p[10] : 0;
   }
 }
 
@@ -172,9 +174,9 @@ static const MockKernel products[] = {{"ampc_product", product, 18, product_alig
                                       {"ampc_product_f64", product_f64, 18, wide_align},
                                       {NULL, NULL, 0, NULL}};
 
-static const unsigned char kept_align[17] = {2, [5] = 1, [12] = 8}; /* all others are numbers: 0 */
+static const unsigned char kept_align[18] = {2, [5] = 1, [12] = 8}; /* all others are numbers: 0 */
 static const unsigned char bias_align[10] = {4, [5] = 1};
-static const MockKernel masks[] = {{"ampc_kept", kept, 17, kept_align},
+static const MockKernel masks[] = {{"ampc_kept", kept, 18, kept_align},
                                    {"ampc_bias", bias, 10, bias_align},
                                    {NULL, NULL, 0, NULL}};
 

@@ -202,29 +202,28 @@ static void check_product(const OwnProduct *p)
 enum { IMAGES = 2, HEADS = 3, QUERIES = 29, KEYS = 37, WEIGHTS = IMAGES * HEADS * QUERIES * KEYS };
 
 /* `mask`: 0: none; 1: a byte for each weight; 2: a byte for each image and key. kept.cu explains
- * `least`. The numbers of the draws exceed 32 bits; they begin at each of the four words of a
- * call. */
-static void check_masks(const char *kernel, int mask, bool causal, uint64_t least)
+ * `least` and `wide`. The numbers of the draws exceed 32 bits; they begin at each of the four words
+ * of a call. */
+static void check_masks(const char *kernel, int mask, bool causal, uint64_t least, bool wide)
 {
   static unsigned char bytes[WEIGHTS];
   static _Alignas(16) float out[WEIGHTS];
   static const uint64_t state[] = {0x123456789abcdefu, 0x300000007u, 5}; /* as in ampc_state */
   static const uint64_t strides[][4] = {
       {0, 0, 0, 0}, {HEADS * QUERIES * KEYS, QUERIES * KEYS, KEYS, 1}, {KEYS, 0, 0, 1}};
-  bool is_bias = strcmp(kernel, "ampc_bias") == 0;
   const uint64_t *m = strides[mask];
-  const uint64_t at = mask ? (uintptr_t)bytes : 0, one = 0x3c00, stream = 5;
+  const uint64_t at = mask ? (uintptr_t)bytes : 0, one = wide ? 0x3f8e38e4 : 0x3c00, stream = 5;
   const uint64_t first = 0xfffffff0u + (uint64_t)mask + causal;
   const uint64_t shape[] = {WEIGHTS, HEADS, QUERIES, KEYS, at, m[0], m[1], m[2], m[3]};
-  const uint64_t draws[] = {one, causal, (uintptr_t)state, stream, least, first, KEYS};
+  const uint64_t draws[] = {one, causal, (uintptr_t)state, stream, least, first, KEYS, wide};
   Launch run = {.kernel = kernel,
                 .text = TEXT_kept,
                 .out = (char *)out,
-                .out_bytes = WEIGHTS * (is_bias ? sizeof(float) : sizeof(uint16_t)),
+                .out_bytes = WEIGHTS * (wide ? sizeof(float) : sizeof(uint16_t)),
                 .grid = (WEIGHTS + BLOCK * EACH - 1) / (BLOCK * EACH)};
   run.args[0] = out;
   for (int i = 0; i < 9; i++) run.args[1 + i] = (void *)(uintptr_t)shape[i];
-  for (int i = 0; i < 7; i++) run.args[10 + i] = (void *)(uintptr_t)draws[i];
+  for (int i = 0; i < 8; i++) run.args[10 + i] = (void *)(uintptr_t)draws[i];
   for (int i = 0; i < WEIGHTS; i++) bytes[i] = i * 7 % 5 > 1;
   begin_allowing();
   allow(out, run.out_bytes);
@@ -373,9 +372,9 @@ int ptx_check_runtime(int argc, char **argv)
   }
   for (size_t i = 0; i < sizeof products / sizeof *products; i++) check_product(&products[i]);
   for (int mask = 0; mask < 3; mask++) {
-    check_masks("ampc_bias", mask, false, 0);
-    for (int how = 0; how < 4; how++)
-      check_masks("ampc_kept", mask, how & 1, how & 2 ? 0x333333 : 0);
+    check_masks("ampc_bias", mask, false, 0, true);
+    for (int how = 0; how < 8; how++)
+      check_masks("ampc_kept", mask, how & 1, how & 2 ? 0x333333 : 0, how & 4);
   }
   static const uint32_t pieces[] = {1, 2, 3, 4, 5, 8, 11, 16, 70};
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {

@@ -252,6 +252,10 @@ static void check_refusals(void)
   CHECK(ampc_create(&s.program, "cuda", &rt) == AMPC_RUN_FAILED && rt == NULL);
   CHECK(strstr(ampc_last_error(), "compiled for cpu"));
   CHECK(ampc_create(&s.program, "tpu", &rt) == AMPC_BAD_USAGE && strstr(ampc_last_error(), "tpu"));
+  setenv("AMPC_ATTENTION", "r3", 1);
+  CHECK(ampc_create(&s.program, "cpu", &rt) == AMPC_BAD_USAGE && rt == NULL);
+  CHECK(strstr(ampc_last_error(), "AMPC_ATTENTION is r3; it may be own, r1r2 or r2b"));
+  unsetenv("AMPC_ATTENTION");
   s.program.target = "sm_80";
   CHECK(ampc_create(&s.program, "auto", &rt) == AMPC_RUN_FAILED);
   CHECK(strstr(ampc_last_error(), "sm_80"));
