@@ -158,6 +158,8 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 {
   if (bytes == 4)
     *(float *)to = *(const float *)from;
+  else if (bytes == 8)
+    *(float2 *)to = *(const float2 *)from;
   else
     for (int i = 0; i < bytes / 16; i++) ((float4 *)to)[i] = ((const float4 *)from)[i];
 }
@@ -167,7 +169,7 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
   (sizeof *(to) == 4 ? vector_copy_words(to, from, bytes) : vector_copy(to, from, bytes))
 
 // --- VECTOR_LOAD
-/* A vector is the n neighbouring elements (8, 4 or 1) that a thread processes at once, in
+/* A vector is the n neighbouring elements (8, 4, 2 or 1) that a thread processes at once, in
  * registers. name[j], j in [0, n), is element j of the vector at `from`. */
 #define VECTOR_LOAD(n, T, name, from)                                                              \
   __align__(16) T name[n];                                                                         \

@@ -55,8 +55,10 @@ ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS])
 {
   bool good = true;
   for (uint32_t i = 0; i < CONV_KERNEL_ARGS; i++) {
-    out[i] = i < a->n ? calloc((size_t)a->elements[i] + 1, (size_t)a->size[i]) : NULL;
+    size_t bytes = i < a->n ? (size_t)(a->elements[i] * a->size[i]) : 0;
+    out[i] = i < a->n ? malloc(bytes + 1) : NULL;
     good = good && (out[i] || i >= a->n);
+    if (out[i]) memset(out[i], 0xff, bytes); /* NaN in every type */
   }
   if (!good) {
     columns_free(out);
@@ -66,4 +68,13 @@ ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS])
     for (int64_t i = 0; i < a->elements[k] && a->read[k]; i++)
       put_number((char *)out[k] + i * a->size[k], a->type[k], a->size[k], (uint32_t)i);
   return AMPC_OK;
+}
+
+bool columns_are_written(const ColumnsArgs *a, void *const at[CONV_KERNEL_ARGS])
+{
+  static const char nan[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  for (uint32_t k = 0; k < a->n; k++)
+    for (int64_t i = 0; i < a->elements[k] && !a->read[k]; i++)
+      if (memcmp((char *)at[k] + i * a->size[k], nan, (size_t)a->size[k]) == 0) return false;
+  return true;
 }

@@ -11,6 +11,8 @@ typedef struct ColumnsArgs {
 } ColumnsArgs;
 
 ColumnsArgs columns_args(const ampc_conv *d, bool real64);
-/* Allocates all arguments, and fills those that the kernel reads. */
+/* Allocates all arguments, and fills those that the kernel reads; the others with NaN. */
 ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS]);
+/* True if the kernel has written all elements of the arguments that it does not read. */
+bool columns_are_written(const ColumnsArgs *a, void *const at[CONV_KERNEL_ARGS]);
 void columns_free(void *args[CONV_KERNEL_ARGS]);

@@ -325,6 +325,8 @@ static ampc_status check_columns(Compile *c, Jit *jit)
       ampc_conv_pass(&d, &t, pass, args);
       check_launch(&jit->kernels[i], args);
     }
+    static const SimtFault left = {"elements that it never writes", 0};
+    if (!columns_are_written(&a, memory)) fail(&jit->kernels[i], memory, "all passes", &left);
     columns_free(memory);
   }
   return status;

@@ -22,6 +22,9 @@ typedef struct __attribute__((may_alias)) uint2 {
 typedef struct __attribute__((may_alias)) uint4 {
   unsigned x, y, z, w;
 } uint4;
+typedef struct __attribute__((may_alias)) float2 {
+  float x, y;
+} float2;
 typedef struct __attribute__((may_alias)) float4 {
   float x, y, z, w;
 } float4;
