@@ -1,10 +1,24 @@
-/* CUDA: the rest of the prelude: rounding to f16, counters that a block keeps in shared memory, rows
+/* CUDA: the rest of the prelude: rounding, counters that a block keeps in shared memory, rows
  * whose length is odd, and sums of rows that a list names. cpu.h defines the same names for the CPU. */
 
 // --- round_f16
 DEVICE real round_f16(real x)
 {
   return from_f16(to_f16(x));
+}
+
+// --- round_bf16
+/* Returns from_bf16(to_bf16(x)). Only pairs are converted at full rate. The pair of x (upper half)
+ * and 0 (lower half) has the bits of the result. */
+DEVICE real round_bf16(real x)
+{
+#if __CUDA_ARCH__ >= 800
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"((float)x), "f"(0.0f));
+  return (real)__uint_as_float(pair);
+#else
+  return from_bf16(to_bf16(x));
+#endif
 }
 
 // --- COUNTERS

@@ -104,20 +104,6 @@ struct op_bf16 {
 };
 #endif
 
-// --- round_bf16
-/* Returns from_bf16(to_bf16(x)). Only pairs are converted at full rate. The pair of x (upper half)
- * and 0 (lower half) has the bits of the result. */
-DEVICE real round_bf16(real x)
-{
-#if __CUDA_ARCH__ >= 800
-  unsigned pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"((float)x), "f"(0.0f));
-  return (real)__uint_as_float(pair);
-#else
-  return from_bf16(to_bf16(x));
-#endif
-}
-
 // --- philox_word
 /* A word of 32 bits; products are computed in 64 bits. */
 typedef unsigned philox_word;
