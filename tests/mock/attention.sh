@@ -89,6 +89,9 @@ MOCK_DNN_VERSION=90900 attentions faulty
 says faulty "cuDNN's engine [0-9]+" "own kernels: cuDNN 9\.9\.0 reads outside .*: install cuDNN 9\.10\.2 or newer"
 attentions f32 --set precision=f32
 says f32 "own kernels: its operands are not 16 bits wide" "own kernels: its operands are not 16 bits wide"
+job=$source_dir/tests/simt/jobs/groups.amp attentions groups
+[ "$(sort -u "$work/groups")" = "own kernels: its keys and values have fewer heads than its queries" ] ||
+  { cat "$work/groups" && failed "inspect --cudnn, groups"; }
 hidden=$work/no_cudnn.so attentions absent
 says absent "own kernels: no cuDNN" "own kernels: no cuDNN"
 MOCK_DNN_ENGINES=0 hidden=$work/no_driver.so attentions no_driver
