@@ -40,16 +40,21 @@ const char *put_linear(Export *e, const Node *n)
 /* ---- attention ---- */
 
 /* Repeats each head of keys or values x, of input i, for the heads of queries that share it: MatMul
- * has no groups. */
+ * has no groups. Returns NULL after a message. */
 static const char *repeated_heads(Export *e, const Node *n, uint32_t i, const char *x)
 {
   const Node *own = in_node(e, n, i);
-  int64_t all = in_node(e, n, 0)->dim[2], each[] = {1, 1, 1, all / own->dim[2], 1};
-  int64_t shape[] = {0, 0, all, own->dim[3]}, axis = 3; /* 0: the size remains */
-  if (all == own->dim[2]) return x;
+  Sized all = sized_dim(e, in_node(e, n, 0), 2), shared = sized_dim(e, own, 2);
+  Sized one = sized(1), group = one, same = sized(0), width = sized_dim(e, own, 3);
+  int64_t axis = 3;
+  for (uint32_t v = 0; v < e->n_variants; v++) group.at[v] = all.at[v] / shared.at[v];
+  if (group.at[0] == 1 && !sized_varies(e, group)) return x;
+  const char *each = sized_list(e, n, (const Sized[]){one, one, one, group, one}, 5);
+  const char *shape = sized_list(e, n, (const Sized[]){same, same, all, width}, 4);
+  if (!each || !shape) return NULL;
   x = build_node(e->b, "Unsqueeze", FROM(x, build_ints(e->b, &axis, 1)), NO_ATTRS);
-  x = build_node(e->b, "Expand", FROM(x, build_ints(e->b, each, 5)), NO_ATTRS);
-  return build_node(e->b, "Reshape", FROM(x, build_ints(e->b, shape, 4)), NO_ATTRS);
+  x = build_node(e->b, "Expand", FROM(x, each), NO_ATTRS);
+  return build_node(e->b, "Reshape", FROM(x, shape), NO_ATTRS);
 }
 
 /* [n, l, heads, d] becomes [n, heads, l, d], or [n, heads, d, l]; in f32, as scores are not
@@ -57,6 +62,7 @@ static const char *repeated_heads(Export *e, const Node *n, uint32_t i, const ch
 static const char *heads(Export *e, const Node *n, uint32_t i, bool last)
 {
   const char *x = repeated_heads(e, n, i, in_as(e, n, i, AMPC_F32));
+  if (!x) return NULL;
   const int64_t *axes = last ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3};
   return build_node(e->b, "Transpose", FROM(x), WITH(INTS("perm", axes, 4)));
 }
@@ -86,8 +92,9 @@ const char *put_attention(Export *e, const Node *n)
   const Node *mask = in_node(e, n, 3);
   if (attr_int(n, "sums")) return cannot(e, n, "its sums are needed only for training");
   if (attr_float(n, "p") != 0) return cannot(e, n, "it has dropout");
-  const char *x =
-      build_node(b, "MatMul", FROM(heads(e, n, 0, false), heads(e, n, 1, true)), NO_ATTRS);
+  const char *q = heads(e, n, 0, false), *k = heads(e, n, 1, true);
+  if (!k) return NULL;
+  const char *x = build_node(b, "MatMul", FROM(q, k), NO_ATTRS);
   x = build_node(b, "Mul", FROM(x, build_number(b, AMPC_F32, attr_float(n, "scale"))), NO_ATTRS);
   if (attr_int(n, "causal")) {
     const char *lower = causal_mask(e, n);
@@ -103,7 +110,9 @@ const char *put_attention(Export *e, const Node *n)
     x = build_node(b, "Where",
                    FROM(build_node(b, "IsNaN", FROM(x), NO_ATTRS), build_number(b, AMPC_F32, 0), x),
                    NO_ATTRS);
-  x = build_node(b, "MatMul", FROM(x, heads(e, n, 2, false)), NO_ATTRS);
+  const char *v = heads(e, n, 2, false);
+  if (!v) return NULL;
+  x = build_node(b, "MatMul", FROM(x, v), NO_ATTRS);
   x = build_node(b, "Transpose", FROM(x), WITH(INTS("perm", ((const int64_t[]){0, 2, 1, 3}), 4)));
   return put_cast(e, x, AMPC_F32, n->dtype);
 }

@@ -123,6 +123,9 @@ AMPC_ATTENTION=own attentions asked -D P=0.2 -D MASKED=true
 says asked "own kernels: AMPC_ATTENTION=own .*" "own kernels: AMPC_ATTENTION=own .*"
 AMPC_ATTENTION=r2b attentions chosen -D P=0.2 -D MASKED=true
 says chosen "cuDNN's engine [0-9]+" "cuDNN's engine [0-9]+"
+job=$source_dir/tests/simt/jobs/groups.amp attentions groups
+[ "$(sort -u "$work/groups")" = "own kernels: its keys and values have fewer heads than its queries" ] ||
+  { cat "$work/groups" && failed "inspect --cudnn, groups"; }
 hidden=$work/no_cudnn.so attentions absent
 says absent "own kernels: no cuDNN" "own kernels: no cuDNN"
 MOCK_DNN_ENGINES=0 hidden=$work/no_driver.so attentions no_driver
