@@ -32,13 +32,13 @@ bool options_set(Arena *arena, Options *options, const char *text)
   return assign(arena, &options->settings, &options->n_settings, text);
 }
 
-static int read_setting(const OptionGiven *given)
+int options_setting(const OptionGiven *given)
 {
   if (options_set(given->arena, given->into, given->value)) return OPTIONS_GO_ON;
   return option_wrong(given, "expected NAME=VALUE");
 }
 
-static int read_const(const OptionGiven *given)
+int options_const(const OptionGiven *given)
 {
   Options *o = given->into;
   if (assign(given->arena, &o->consts, &o->n_consts, given->value)) return OPTIONS_GO_ON;
@@ -81,9 +81,9 @@ static int read_level(const OptionGiven *given)
 
 const OptionRow job_options[] = {
     {"set", 0, "KEY=VALUE", "replace a setting: opt.lr=1e-4 train.batch=64 precision=bf16",
-     .kind = OPTION_call, .read = read_setting},
+     .kind = OPTION_call, .read = options_setting},
     {NULL, 'D', "NAME=VALUE", "replace a const of the job", .kind = OPTION_call,
-     .read = read_const},
+     .read = options_const},
     {"dim", 0, "NAME=SIZES", "sizes of a dim that infer blocks are compiled for: S=64,512",
      .kind = OPTION_call, .read = read_dim},
     {NULL, 'I', "DIR", "look for imports in DIR too", .kind = OPTION_call, .read = read_include},

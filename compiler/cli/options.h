@@ -13,8 +13,11 @@ extern const OptionRow table_options[];  /* --wide --top */
 /* Returns the default options. */
 Options options_default(void);
 
-/* Reads --cuda-path, for verbs that have this option but not all of job_options. */
+/* Read --cuda-path, --set and -D, for verbs that have them but not all of job_options. The last two
+ * fill an Options. */
 int options_cuda_path(const OptionGiven *given);
+int options_setting(const OptionGiven *given);
+int options_const(const OptionGiven *given);
 
 /* Adds a setting, as --set does. Returns false if `text` is not KEY=VALUE. */
 bool options_set(Arena *arena, Options *options, const char *text);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Optimizers accumulate over two bodies, so the first one leaves its gradients, halved, in GRAD. */
-enum { BODIES = 2, MOST_SETTINGS = 64 };
+enum { BODIES = 2 };
 
 /* The differences use a step of STEP. They neglect terms of order STEP^2, and a loss in doubles has
  * a relative error of about 1e-15, that is 1e-8 of a slope. Errors are relative to the sum of the
@@ -39,22 +39,6 @@ typedef struct Trial {
 static ampc_status refused(const Trial *t, const char *why)
 {
   return ampc_fail(AMPC_BAD_FILE, "%s: %s", t->path, why);
-}
-
-/* Returns the options that compile the job: first in f32 (`of` is NULL), then in doubles. `of` is
- * the program of the first time; each of its optimizers gets accumulate=2, see BODIES. */
-static Options options_of(const Trial *t, const ampc_program *of)
-{
-  Options options = test_options(t->run, 2);
-  Assignment *settings = arena_array(t->arena, Assignment, MOST_SETTINGS);
-  settings[options.n_settings++] = (Assignment){"precision", "f32"};
-  for (uint32_t i = 0; of && i < of->n_optimizers && options.n_settings < MOST_SETTINGS; i++)
-    settings[options.n_settings++] =
-        (Assignment){arena_printf(t->arena, "%s.accumulate", of->optimizers[i].name), "2"};
-  options.input = t->path;
-  options.settings = settings;
-  options.real64 = of != NULL;
-  return options;
 }
 
 static ampc_status find_block(Trial *t, const ampc_program *p)
@@ -224,11 +208,13 @@ static ampc_status check_params(Trial *t)
 
 static ampc_status check_job(Trial *t)
 {
-  Options plain = options_of(t, NULL);
+  Options plain = test_job_options(t->arena, t->run, t->path, "f32", NULL);
   Compile *c = compile_create(&plain);
   ampc_status status =
       compile_job(c) ? find_block(t, c->program) : refused(t, "it does not compile");
-  Options wide = status ? plain : options_of(t, c->program);
+  Options wide = plain;
+  if (!status) wide = test_job_options(t->arena, t->run, t->path, "f32", c->program);
+  wide.real64 = true;
   t->b = (Built){.run = t->run, .c = compile_create(&wide), .real64 = true};
   if (!status && !compile_job(t->b.c)) status = refused(t, "it does not compile in doubles");
   if (!status) status = built_start(&t->b);

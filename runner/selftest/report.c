@@ -41,6 +41,25 @@ Options test_options(const TestRun *run, int optimize)
                    .as_cuda = jit_runs_cuda(run->target)};
 }
 
+Options test_job_options(Arena *a, const TestRun *run, const char *path, const char *precision,
+                         const ampc_program *of)
+{
+  Options options = test_options(run, 2);
+  uint32_t most = run->job.n_settings + 1 + (of ? of->n_optimizers : 0);
+  Assignment *settings = arena_array(a, Assignment, most);
+  for (uint32_t i = 0; i < run->job.n_settings; i++)
+    settings[options.n_settings++] = run->job.settings[i];
+  if (precision) settings[options.n_settings++] = (Assignment){"precision", precision};
+  for (uint32_t i = 0; of && i < of->n_optimizers; i++)
+    settings[options.n_settings++] =
+        (Assignment){arena_printf(a, "%s.accumulate", of->optimizers[i].name), "2"};
+  options.input = path;
+  options.settings = settings;
+  options.consts = run->job.consts;
+  options.n_consts = run->job.n_consts;
+  return options;
+}
+
 /* True if the run's kernels run on a GPU: all targets but cpu do. */
 bool test_on_gpu(const TestRun *run)
 {
@@ -49,7 +68,8 @@ bool test_on_gpu(const TestRun *run)
 
 TestRun test_on_cpu(const TestRun *run)
 {
-  return (TestRun){.device = "cpu", .target = "cpu", .filter = run->filter};
+  return (TestRun){
+      .device = "cpu", .target = "cpu", .filter = run->filter, .seed = run->seed, .job = run->job};
 }
 
 bool test_wanted(const TestRun *run, OpKind op)

@@ -16,7 +16,9 @@ typedef struct TestRun {
   char target[AMPC_TARGET_ROOM]; /* target of the device */
   char **jobs;                   /* job files of the command line */
   uint32_t n_jobs;
-  uint32_t graphs, seed; /* graphs: number of random graphs, 0: default; seed: the first one's */
+  Options job;           /* consts and settings of the jobs */
+  uint32_t graphs, seed; /* graphs: number of random graphs, 0: default; seed: that of the first
+                            one, and of jobs */
   bool verbose, json, brief;
   TextEdit *edit; /* edits the kernels before they are compiled, for mutations */
   void *edit_data;
@@ -33,6 +35,11 @@ bool test_wanted(const TestRun *run, OpKind op);
 bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n);
 /* Returns the options to compile a job for the run's device. */
 Options test_options(const TestRun *run, int optimize);
+/* Returns the options to compile a job of the command line. If `precision` is not NULL, it replaces
+ * that of the job. If `of` is not NULL, it is the program of the job: each of its optimizers then
+ * accumulates over two bodies, so a first body leaves its gradients, halved, in GRAD. */
+Options test_job_options(Arena *a, const TestRun *run, const char *path, const char *precision,
+                         const ampc_program *of);
 bool test_on_gpu(const TestRun *run);
 TestRun test_on_cpu(const TestRun *run);     /* the run with device cpu; its counts are unused */
 bool mutation_set(TestRun *run, char *text); /* text: "FROM=>TO", which is kept and cut in two */

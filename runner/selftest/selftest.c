@@ -78,11 +78,20 @@ static int read_mutation(const OptionGiven *given)
   return option_wrong(given, "expected FROM=>TO");
 }
 
+/* These rows fill run.job. */
+static const OptionRow job_rows[] = {
+    {"set", 0, "KEY=VALUE", "replace a setting of the jobs: train.batch=64 precision=bf16",
+     .kind = OPTION_call, .read = options_setting},
+    {NULL, 'D', "NAME=VALUE", "replace a const of the jobs", .kind = OPTION_call,
+     .read = options_const},
+    {0}};
+
 static const OptionRow selftest_options[] = {
     {"device", 0, "DEVICE",
      "where the kernels run: cpu (default), cuda, cuda:1 or auto. The results of a GPU are also "
-     "compared with the cpu's. Given jobs are compared over three steps on a GPU; on the cpu only "
-     "their gradients are tested, in doubles, against differences of the loss",
+     "compared with the cpu's. Given jobs are compared, too: losses of three steps, gradients, "
+     "first updates. On the cpu only their gradients are tested, in doubles, against differences "
+     "of the loss",
      .kind = OPTION_text, .field = offsetof(TestRun, device)},
     {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
      .read = options_cuda_path},
@@ -91,8 +100,8 @@ static const OptionRow selftest_options[] = {
     {"filter", 0, "NAME", "test only this op", .kind = OPTION_call, .read = read_filter},
     {"graphs", 0, "N", "number of random graphs of images (default: a few)", .kind = OPTION_number,
      .field = offsetof(TestRun, graphs), .least = 1},
-    {"seed", 0, "N", "seed of the first random graph (default 1)", .kind = OPTION_number,
-     .field = offsetof(TestRun, seed)},
+    {"seed", 0, "N", "seed of the first random graph, and of jobs on a GPU (default 1)",
+     .kind = OPTION_number, .field = offsetof(TestRun, seed)},
     {"brief", 0, NULL,
      "run each case once: no runs without fusion, no differences of the loss, no jvp",
      .kind = OPTION_flag, .field = offsetof(TestRun, brief)},
@@ -104,11 +113,12 @@ static const OptionRow selftest_options[] = {
      .kind = OPTION_call, .read = read_mutation},
     {0}};
 
-const OptionTable selftest_verb = {.program = "amp selftest",
-                                   .usage = "[options] [job.amp ...]",
-                                   .groups =
-                                       (const OptionGroup[]){{selftest_options, 0}, {NULL, 0}},
-                                   .notes = "exit status: 0 all passed, 5 something failed"};
+const OptionTable selftest_verb = {
+    .program = "amp selftest",
+    .usage = "[options] [job.amp ...]",
+    .groups =
+        (const OptionGroup[]){{selftest_options, 0}, {job_rows, offsetof(TestRun, job)}, {NULL, 0}},
+    .notes = "exit status: 0 all passed, 5 something failed"};
 
 /* True if the tables are complete. Else nothing runs: it would test less than it claims. */
 static bool tables_whole(void)
@@ -143,6 +153,8 @@ static int test(Arena *arena, int argc, char **argv)
   if (!options_read(&selftest_verb, arena, &jobs, &run, &wrong)) return wrong;
   run.jobs = jobs.at;
   run.n_jobs = (uint32_t)jobs.n;
+  if (!run.n_jobs && (run.job.n_settings || run.job.n_consts))
+    return usage_error(selftest_verb.program, "--set and -D change jobs, and there is none");
   if (!tables_whole()) return AMPC_RUN_FAILED;
   ampc_status status = ampc_device_target(run.device, run.target);
   if (status) return fprintf(stderr, "amp: error: %s\n", ampc_last_error()), (int)status;
