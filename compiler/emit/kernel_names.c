@@ -175,15 +175,28 @@ void name_arguments(Kernel *k)
   for (uint32_t i = 0; i < k->args.n; i++) k->arg_names[i] = argument_name(&x, i);
 }
 
+/* True if a thread reads or overwrites what another one has stored. */
+static bool threads_meet(const Graph *g, const Group *group)
+{
+  if (!group->n_parts) return group->anchor.id && op_has(ir_node(g, group->anchor), T_meets);
+  bool meet = group->last < group->n_parts;
+  for (uint32_t i = 0; i < group->n_parts; i++)
+    meet = meet || group->parts[i].meets || threads_meet(g, &group->parts[i]);
+  return meet;
+}
+
 /* Returns the parameters. `const` marks data that a kernel only reads. Two pointers of a launch
- * into STATE may overlap, so these have no __restrict__. */
+ * into STATE may overlap, so these have no __restrict__. Neither have results that threads of a
+ * GPU exchange: NVRTC moves a load through a __restrict__ pointer across a barrier. */
 const char *argument_list(const Kernel *k)
 {
   Text t = text_new(k->c->arena);
+  bool meet = !is_cpu_target(k->c) && threads_meet(k->g, k->group);
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
     bool read = a->role == ARG_in || a->only_read;
     bool shared = k->group->n_parts && a->place.space == AMPC_STATE;
+    shared = shared || (meet && !read);
     text_printf(&t, "%s%s%s %s%s%s", i ? ", " : "", read ? "const " : "", element_type(a),
                 argument_is_number(a) ? "" : "*",
                 argument_is_number(a) || shared ? "" : "__restrict__ ", k->arg_names[i]);

@@ -74,6 +74,7 @@ const char *own_argument_name(const Kernel *k, const KernelArg *a)
   return "scratch";
 }
 
+/* Threads of a GPU may exchange results: see argument_list. */
 const char *own_argument_list(const Kernel *k)
 {
   Text t = text_new(k->c->arena);
@@ -81,8 +82,9 @@ const char *own_argument_list(const Kernel *k)
     const KernelArg *a = &k->args.at[i];
     const char *type = is_cpu_target(k->c) || a->place.space == AMPC_STATE ? element_type(a)
                                                                            : own_type(k, a->type);
-    text_printf(&t, "%s%s%s *__restrict__ %s", i ? ", " : "", a->role == ARG_in ? "const " : "",
-                type, k->arg_names[i]);
+    bool read = a->role == ARG_in;
+    text_printf(&t, "%s%s%s *%s%s", i ? ", " : "", read ? "const " : "", type,
+                read || is_cpu_target(k->c) ? "__restrict__ " : "", k->arg_names[i]);
   }
   return t.at;
 }

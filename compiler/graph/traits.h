@@ -84,8 +84,9 @@ typedef enum OpTrait {
                             stores none */
   T_ends_body = 1 << 25, /* an effect that advances the loss scale and the counters */
   T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
-  T_windows = 1 << 26,          /* its template reads windows of images, as vectors of channels */
-  T_totals = 1ull << 35,        /* its template sums: in f32, or in f64 with T_along */
+  T_meets = 1ull << 46,  /* threads of its template read or overwrite what others have stored */
+  T_windows = 1 << 26,   /* its template reads windows of images, as vectors of channels */
+  T_totals = 1ull << 35, /* its template sums: in f32, or in f64 with T_along */
   T_rounds_number = 1ull << 36, /* a number input is first rounded to the type of the tensor */
   T_tiles = 1u << 31            /* its template multiplies 4D operands of any strides in tiles */
 } OpTrait;

@@ -170,6 +170,20 @@ static void decode(Decoder *d, const PtxInstruction *i, PtxCode *out)
   }
 }
 
+/* Finds the parts of vectors that no instruction reads: NVRTC loads three elements as four. */
+static void find_dead(Arena *arena, PtxCode *code, uint32_t n, uint32_t n_rows)
+{
+  bool *read = arena_array(arena, bool, n_rows);
+  for (uint32_t i = 0; i < n; i++) {
+    read[code[i].guard] = true;
+    for (uint32_t k = 0; k < code[i].n_in; k++)
+      if (!(code[i].in[k] & SHARED_ROW)) read[code[i].in[k]] = true;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k < code[i].n_to && code[i].op == PTX_OP_ld; k++)
+      if (code[i].n_to > 1 && !read[code[i].to[k]]) code[i].dead |= (uint8_t)(1u << k);
+}
+
 bool ptx_decode(Arena *arena, const PtxKernel *k, PtxImage *out, const char **why)
 {
   Decoder d = {.arena = arena, .k = k};
@@ -182,6 +196,7 @@ bool ptx_decode(Arena *arena, const PtxKernel *k, PtxImage *out, const char **wh
       return false;
     }
   }
+  find_dead(arena, code, k->n, ROW_registers + k->n_registers);
   *out = (PtxImage){.name = k->name,
                     .at = code,
                     .n = k->n,

@@ -19,6 +19,7 @@ typedef struct PtxCode {
   char mode;
   bool guarded, negated; /* negated: it executes if the guard is false */
   bool constant, flush;  /* flush: .ftz */
+  uint8_t dead;          /* of a vector load: parts that no instruction reads, as bits */
   uint32_t guard;        /* a row, like the next two */
   uint32_t to[PTX_PARTS], in[PTX_VECTOR];
   uint32_t target; /* bra: index of an instruction */

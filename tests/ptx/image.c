@@ -11,6 +11,8 @@ static struct {
   uint32_t n;
 } targets;
 
+static unsigned n_calling; /* kernels that call functions */
+
 uint32_t ptx_choose(const char *list)
 {
   const NvrtcApi *nvrtc;
@@ -58,6 +60,32 @@ static bool same_text(const char *a, const char *b, const char *name)
   return s && t && n == m && memcmp(s, t, n) == 0;
 }
 
+/* Copies a text without its functions and the kernels that call them, which the interpreter cannot
+ * execute: for sin of a large f64 CUDA has a function with local memory. */
+static const char *without_calls(Arena *arena, const char *text)
+{
+  Text out = text_new(arena);
+  if (!strstr(text, "\n.func ")) return text;
+  while (*text) {
+    size_t n = strcspn(text, "\n") + 1;
+    bool function = strncmp(text, ".func ", 6) == 0;
+    if (function || strncmp(text, ".visible .entry ", 16) == 0) {
+      const char *brace = strstr(text, "\n}"), *end = function ? strstr(text, "\n;") : NULL;
+      if (!end || (brace && brace < end)) end = brace;
+      n = end ? (size_t)(end - text) + 2 : strlen(text);
+      if (function || memmem(text, n, "\tcall", 5)) text += n, n = 0;
+    }
+    text_add(&out, text, n);
+    text += n;
+  }
+  return out.at;
+}
+
+unsigned ptx_calling(void)
+{
+  return n_calling;
+}
+
 static ampc_status find_image(Arena *arena, const PtxText *ptx, const char *name, PtxImage *out)
 {
   const char *why = "not in the PTX";
@@ -83,6 +111,7 @@ ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const n
   for (uint32_t t = 0; t < targets.n && !status; t++) {
     Text kernels = text_new(c->arena);
     PtxText ptx;
+    size_t size;
     text_init(&text[t], c->arena);
     c->options.target = targets.name[t];
     emit_some_kernels(c, 0, n, &kernels);
@@ -90,14 +119,17 @@ ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const n
     c->options.target = was;
     if (!good) return ampc_fail(AMPC_RUN_FAILED, "%s: NVRTC refuses the kernels", targets.name[t]);
     if (edit) edit(&text[t], data);
-    if (!ptx_read(c->arena, text[t].at, &ptx, &why))
+    if (!ptx_read(c->arena, without_calls(c->arena, text[t].at), &ptx, &why))
       return ampc_fail(AMPC_RUN_FAILED, "ptx for %s: %s", targets.name[t], why);
     images[t] = arena_array(c->arena, const PtxImage *, n + 1);
     for (uint32_t k = 0; k < n && !status; k++) {
       uint32_t same = 0;
       while (same < t && !same_text(text[same].at, text[t].at, names[k])) same++;
       PtxImage *image = arena_new(c->arena, PtxImage);
-      if (same == t) status = find_image(c->arena, &ptx, names[k], image), images[t][k] = image;
+      bool calls = !ptx_find(&ptx, names[k]) && text_of(text[t].at, names[k], &size);
+      n_calling += calls;
+      if (same == t && !calls)
+        status = find_image(c->arena, &ptx, names[k], image), images[t][k] = image;
     }
   }
   return status;

@@ -13,8 +13,10 @@ uint32_t ptx_choose(const char *targets);
 const char *ptx_target(uint32_t n); /* name of an architecture */
 
 /* Compiles the kernels. `edit` changes the PTX, or is NULL. *images: for each target, in the order
- * of `names`, n images; NULL where an earlier target has the same text. */
+ * of `names`, n images; NULL where an earlier target has the same text, or the kernel calls a
+ * function. */
 ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const names[], uint32_t n,
                      const PtxImage **images[PTX_TARGETS]);
+unsigned ptx_calling(void); /* number of kernels so far that call functions */
 /* Parses a text without a job, and finds a kernel. */
 ampc_status ptx_load_text(Arena *arena, const char *text, const char *name, PtxImage *out);

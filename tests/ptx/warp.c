@@ -118,7 +118,7 @@ static char *place_of(const Now *now, const PtxCode *i, uint32_t lane, uint32_t 
   }
   simt_become(now->first + lane);
   if (i->op == PTX_OP_atom) return place;
-  memory_touch(place, bytes, i->op == PTX_OP_st);
+  memory_touch_parts(place, bytes, i->op == PTX_OP_st, i->n_to, i->dead);
   if (i->constant && !simt_failed() && memory_was_written(at))
     fault_of_lane(now, lane, "reads with .nc what this launch has written");
   return simt_failed() ? NULL : place;

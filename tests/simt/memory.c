@@ -336,11 +336,18 @@ void memory_put_back(const WordList *words)
 /* Checks that an access is aligned to its size, as a GPU requires. The compiler cannot. */
 void memory_touch(const void *at, unsigned size, bool write)
 {
+  memory_touch_parts(at, size, write, 1, 0);
+}
+
+void memory_touch_parts(const void *at, unsigned size, bool write, unsigned n, unsigned dead)
+{
   if (memory.on && !memory.now.twin && (uintptr_t)at % size && !simt_on_stack((uintptr_t)at))
     simt_fault(memory_is_shared(at) ? 0 : (uintptr_t)at,
                "block %u thread %u %s %u bytes at no multiple of them", simt_now.block,
                simt_now.thread, write ? "writes" : "reads", size);
-  touch_range(at, size, write);
+  if (!dead) touch_range(at, size, write);
+  for (unsigned k = 0; k < n && dead; k++)
+    if (!(dead >> k & 1)) touch_range((const char *)at + size / n * k, size / n, write);
 }
 
 /* ---- the hooks of -fsanitize=thread ---- */

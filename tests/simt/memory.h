@@ -35,6 +35,8 @@ void memory_begin_block(void);
 void memory_end(void);
 /* An access of the running thread, which must be aligned to its size. The hooks call it, too. */
 void memory_touch(const void *at, unsigned size, bool write);
+/* The same for n equal parts; those with a bit in `dead` are not accessed. */
+void memory_touch_parts(const void *at, unsigned size, bool write, unsigned n, unsigned dead);
 void memory_count(const unsigned *at); /* called before an atomic addition to it */
 bool memory_is_shared(const void *at); /* true if it is in shared memory */
 bool memory_was_written(uintptr_t at); /* true if the last run wrote it */

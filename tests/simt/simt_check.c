@@ -10,6 +10,7 @@
 #include "lockstep.h"
 #include "runner/runner.h"
 #include "runner/selftest/run.h"
+#include "tests/ptx/image.h"
 #include "tests/ptx/runtime.h"
 #include "tests/ptx/warp.h"
 #include <math.h>
@@ -188,7 +189,8 @@ int main(int argc, char **argv)
          "%llu threads, %u kernels with a fault\n",
          t.kernels, t.checked, t.unchecked, t.blocks, t.threads, t.faults);
   if (ptx)
-    printf("ptx: %llu instructions of %u spellings executed\n", ptx_executed(), ptx_spellings());
+    printf("ptx: %llu instructions of %u spellings executed; %u kernels with calls, run as text\n",
+           ptx_executed(), ptx_spellings(), ptx_calling());
   if (t.checked == 0) fprintf(stderr, "simt: nothing was checked\n");
   if (status) return status;
   return t.faults || t.checked == 0 ? 5 : 0;
