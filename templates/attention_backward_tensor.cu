@@ -1,7 +1,8 @@
 /* Computes the gradients of keys and values, of queries, or of all three on tensor cores: Note
  * [tensor cores] in command/attention.h. In section `keys` a block of four warps has a tile of keys
- * and values and walks the queries that attend to them. In section `queries` it has a tile of
- * queries and walks the keys. A lane has 2 * $tiles rows of its tile. */
+ * and values and walks the queries that may attend to them. In section `queries` it has a tile of
+ * queries and walks the keys. A launch that computes all three has blocks of both kinds. A lane
+ * has elements of 2 * $tiles rows. */
 __global__ void $name($arguments)
 {
 @random  const long long seed = state->seed, body = state->body;

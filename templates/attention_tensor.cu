@@ -1,6 +1,6 @@
 /* Attention on tensor cores: Note [tensor cores] in command/attention.h. A block of four warps has
- * a tile of queries and walks the keys that they attend to. A lane has 2 * $tiles of the queries.
- * Scores are in units of log(2), so that a weight is a power of 2. */
+ * a tile of queries and walks the keys that they may attend to. A lane has elements of 2 * $tiles
+ * queries. Scores are in units of log(2), so that a weight is a power of 2. */
 __global__ void $name($arguments)
 {
 @random  const long long seed = state->seed, body = state->body;

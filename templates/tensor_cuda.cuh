@@ -1,16 +1,19 @@
 /* CUDA: products of small matrices of 16-bit numbers on tensor cores, from sm_80 on. A warp has a
- * piece of each operand. All of its lanes must reach each function together.
+ * piece of each operand. All 32 lanes of a warp must call each function together.
  *
  * Note [fragments]
- * A fragment is the part of a matrix that a lane has in registers. An instruction multiplies
- * [16, 16] by [16, 8] and adds to [16, 8] (PTX: mma.m16n8k16). A 32-bit register has two neighbours
- * of a row, or of a column if the operand is on the right. A lane has
- *   of the sums [16, 8]:  rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one:
- *     four floats, first the two of the upper row
- *   of the left operand [16, 16]:  the same places, then those 8 columns further
- *   of the right operand [16, 8]:  rows lane % 4 * 2 and the next one, then those 8 rows further,
- *     of column lane / 4
- * So the sums of two products [16, 8], rounded, are the left operand of another product. */
+ * A fragment is the part of a matrix that a lane has in registers. The instruction mma.m16n8k16
+ * computes sums[16, 8] += a[16, 16] b[16, 8]. A register of 32 bits has two adjacent 16-bit
+ * elements: of a row of a, or of a column of b. A lane has
+ *   of the sums:  row lane / 4, columns lane % 4 * 2 and the next one; then the same columns of row
+ *     lane / 4 + 8: four floats
+ *   of a:  the same places, then the same places 8 columns to the right: four registers
+ *   of b:  rows lane % 4 * 2 and the next one of column lane / 4, then those 8 rows further down:
+ *     two registers
+ * So two sums [16, 8] of adjacent columns, rounded to 16 bits, are the operand a of another
+ * product.
+ *
+ * A block walks a matrix in steps: a step is the rows that it has in shared memory at a time. */
 
 // --- TENSOR_LANE
 #define TENSOR_LANE ((int)(threadIdx.x % 32))
@@ -19,8 +22,8 @@
 #define TENSOR_WARP ((int)(threadIdx.x / 32))
 
 // --- TENSOR_PITCH
-/* The distance between rows of a matrix in shared memory, in elements. Eight rows that follow each
- * other then lie in different banks. */
+/* Elements from one row of a matrix in shared memory to the next. The same 16 bytes of eight
+ * consecutive rows lie in different banks. */
 #define TENSOR_PITCH(columns) ((columns) + 8)
 
 // --- TENSOR_ROOM
@@ -35,8 +38,8 @@ DEVICE unsigned tensor_address(const unsigned short *at)
 }
 
 // --- tensor_rows
-/* Loads four matrices [8, 8]. Lane i gives the address of row i % 8 of matrix i / 8. It gets of
- * each matrix the elements lane % 4 * 2 and the next one of row lane / 4. */
+/* Loads four matrices [8, 8]. Lane i passes the address of row i % 8 of matrix i / 8. Of each
+ * matrix, lane i receives elements i % 4 * 2 and the next one of row i / 4. */
 DEVICE void tensor_rows(unsigned *out, const unsigned short *row)
 {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -142,8 +145,9 @@ DEVICE float tensor_quad_sum(float x)
                            turn++)
 
 // --- TENSOR_LOAD
-/* Loads a matrix of 16-bit numbers: element c of row r is `from`. Rows from `valid` on and columns
- * from `width` on become 0. A thread loads n neighbours at once. */
+/* Loads a matrix of 16-bit numbers into the registers `part`. `from` is an expression: the element
+ * in row r and column c. Rows from `valid` on and columns from `width` on become 0. A thread loads
+ * n adjacent elements at once. */
 #define TENSOR_LOAD(T, part, rows, columns, n, r, c, valid, width, from)                           \
   TENSOR_VECTORS(part##_turn, r, c, rows, columns, n)                                              \
   {                                                                                                \
@@ -176,21 +180,21 @@ DEVICE float tensor_quad_sum(float x)
 #define TENSOR_AT(columns, m, n, h, c) (((m) * (columns) / 8 + (n)) * 4 + (h) * 2 + (c))
 
 // --- TENSOR_ROW
-/* The place of row r in a TENSOR_ROOM so that the lane's rows h * 8 + lane / 4 of all `tiles` tiles
- * of its warp are neighbours: from (lane / 4) * 2 * tiles on. */
+/* The place of row r of a tile in shared memory. A lane computes the rows h * 8 + lane / 4 of its
+ * warp, for h < 2 * tiles. These places have adjacent rows of the tile: lane / 4 * 2 * tiles + h. */
 #define TENSOR_ROW(tiles, r)                                                                       \
   ((r) / (16 * (tiles)) * 16 * (tiles) + (r) % (2 * (tiles)) * 8 +                                 \
    (r) % (16 * (tiles)) / (2 * (tiles)))
 
 // --- TENSOR_COLUMN
-/* The place of row r so that the lane's columns of two neighbouring products [16, 8] are
- * neighbours: of each 16, it has four from lane % 4 * 4 on. Column c of these is column c % 2 of
- * product c / 2. */
+/* The place of row r of a step in shared memory. tensor_inner makes a column of each row. Each 16
+ * rows are permuted, so that a lane computes four adjacent ones, lane % 4 * 4 + c for c < 4. Row c of
+ * them is its column c % 2 of product c / 2. */
 #define TENSOR_COLUMN(r) ((r) / 16 * 16 + (r) % 4 / 2 * 8 + (r) % 16 / 4 * 2 + (r) % 2)
 
 // --- tensor_inner
-/* Computes the products of each row of the warp with each row of a step: x = own step^T. A warp has
- * `tiles` tiles of 16 rows of `own`; `step` has `rows` rows; all have `columns` columns. */
+/* Sets x = own step^T, the dot products of the warp's rows of `own` with the rows of a step. A warp
+ * has `tiles` times 16 rows, a step has `rows` rows; all rows have `columns` elements. */
 DEVICE void tensor_inner(float *x, const unsigned short *own, const unsigned short *step, int tiles,
                          int rows, int columns, int is_bf16)
 {
@@ -217,8 +221,8 @@ DEVICE void tensor_inner(float *x, const unsigned short *own, const unsigned sho
 }
 
 // --- tensor_outer
-/* Adds the product of x, rounded to 16 bits, with the rows of a step: sum += x step. x has `rows`
- * columns, as tensor_inner leaves them. */
+/* Rounds x to 16 bits and adds a product: sum += x step. x has `rows` columns, as tensor_inner sets
+ * them for the same step. */
 DEVICE void tensor_outer(float *sum, const float *x, const unsigned short *step, int tiles,
                          int rows, int columns, int is_bf16)
 {
@@ -247,7 +251,8 @@ DEVICE void tensor_outer(float *sum, const float *x, const unsigned short *step,
 }
 
 // --- tensor_drawn
-/* Returns the words of the four elements from `first` on. aligned: it is a multiple of 4. */
+/* Returns the random words of elements first to first + 3. aligned: `first` is a multiple of 4, so
+ * one call of Philox makes all four. */
 DEVICE ampc_words tensor_drawn(long long seed, long long body, unsigned stream, long long first,
                                int aligned)
 {

@@ -67,8 +67,9 @@ static bool has_type(const Graph *g, Value v, DType type)
   return ir_node(g, v)->dtype == type && ir_node(g, value_root(g, v))->dtype == type;
 }
 
-/* Whether the group is computed on tensor cores. All operands and results must have the same 16-bit
- * type. A kernel that drops everything (p = 1) has no threshold for random words. */
+/* Whether the group is computed on tensor cores. Queries, keys, values and results must have the
+ * same 16-bit type; a mask may have any. Dropout compares a random word of 32 bits with a threshold,
+ * which would need 33 bits for p = 1. */
 static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
 {
   enum { WIDEST = 128, OLDEST = 80 };
@@ -84,9 +85,9 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
   return !back || n->dtype == type;
 }
 
-/* A lane has a part of the sums and of the scores of a step in registers. If these are more than
- * MOST_KEPT numbers, ptxas spills some of them. Then steps are shorter, and wide heads have tiles
- * with half as many rows. */
+/* A lane keeps its part of the sums and of a step's scores in registers. With more than MOST_KEPT
+ * numbers ptxas would spill some of them. So wide heads have tiles with half as many rows, and if
+ * that is not enough, shorter steps. */
 static void choose_tensor_tile(TileWalk *w, bool back)
 {
   enum { MOST_KEPT = 150 };

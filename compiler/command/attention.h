@@ -18,16 +18,18 @@
  * of backward are f32 too, and a cast rounds them. On CUDA a tile has complete sums and rounds them
  * (`rounded`).
  *
- * A group of heads of queries may share a head of keys and values. A tile of keys then walks the
- * queries of these heads, head after head, so that it has the sums over the whole group.
+ * Several heads of queries may share one head of keys and values (grouped-query attention). In
+ * backward a tile of keys walks the queries of all these heads, one head after the other. So it
+ * sums dk and dv over the whole group.
  *
  * Note [tensor cores]
  * From sm_80 on, 16-bit operands are multiplied on tensor cores (templates/attention_tensor.cu,
- * attention_backward_tensor.cu), if heads have at most 128 features. A block has four warps, and
- * each warp has 16 or 32 rows of the tile. A warp keeps its scores and sums in registers. Weights
- * and dscores are rounded to 16 bits before they are multiplied, as in other kernels of this kind;
- * a score and its exponential are f32. Rows of a tile are permuted in shared memory, so that a lane
- * has four adjacent keys of a query: one call of Philox gives their random numbers. */
+ * attention_backward_tensor.cu), if heads have at most 128 features. A block has four warps. Each
+ * warp computes 16 or 32 rows of the tile and keeps their scores and sums in registers. Scores and
+ * their exponentials are f32. Weights and dscores are rounded to 16 bits before they are
+ * multiplied, as in FlashAttention. Rows are permuted in shared memory (TENSOR_ROW, TENSOR_COLUMN
+ * in tensor_cuda.cuh), so that a lane has four adjacent keys of a query. Dropout then needs one
+ * call of Philox for these four. While a step is used, the next one is loaded into registers. */
 #pragma once
 #include "walk.h"
 
