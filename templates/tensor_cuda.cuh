@@ -181,15 +181,16 @@ DEVICE float tensor_quad_sum(float x)
 
 // --- TENSOR_ROW
 /* The place of row r of a tile in shared memory. A lane computes the rows h * 8 + lane / 4 of its
- * warp, for h < 2 * tiles. These places have adjacent rows of the tile: lane / 4 * 2 * tiles + h. */
+ * warp, for h < 2 * tiles. These places have adjacent rows of the tile, from (lane / 4) * 2 * tiles
+ * on. */
 #define TENSOR_ROW(tiles, r)                                                                       \
   ((r) / (16 * (tiles)) * 16 * (tiles) + (r) % (2 * (tiles)) * 8 +                                 \
    (r) % (16 * (tiles)) / (2 * (tiles)))
 
 // --- TENSOR_COLUMN
 /* The place of row r of a step in shared memory. tensor_inner makes a column of each row. Each 16
- * rows are permuted, so that a lane computes four adjacent ones, lane % 4 * 4 + c for c < 4. Row c of
- * them is its column c % 2 of product c / 2. */
+ * rows are permuted, so that a lane computes four adjacent ones, lane % 4 * 4 + c for c < 4. Row c
+ * of them is its column c % 2 of product c / 2. */
 #define TENSOR_COLUMN(r) ((r) / 16 * 16 + (r) % 4 / 2 * 8 + (r) % 16 / 4 * 2 + (r) % 2)
 
 // --- tensor_inner

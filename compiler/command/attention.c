@@ -68,8 +68,8 @@ static bool has_type(const Graph *g, Value v, DType type)
 }
 
 /* Whether the group is computed on tensor cores. Queries, keys, values and results must have the
- * same 16-bit type; a mask may have any. Dropout compares a random word of 32 bits with a threshold,
- * which would need 33 bits for p = 1. */
+ * same 16-bit type; a mask may have any. Dropout compares a random word of 32 bits with a
+ * threshold, which would need 33 bits for p = 1. */
 static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
 {
   enum { WIDEST = 128, OLDEST = 80 };
