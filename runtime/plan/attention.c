@@ -10,21 +10,26 @@ enum { SCORE_BYTES = 2 };
 
 /* ---- the choice ---- */
 
-ampc_attention_choice ampc_attention_chosen(void)
+/* Who computes attention with dropout or a mask. OWN: own kernels. R1R2, R2B: cuDNN, for measuring,
+ * until a GPU has confirmed the gradients of one of these graphs: Note [graphs of backward] in
+ * runtime/cuda/cudnn_attention.c. UNSET: own kernels, but cuDNN for forward of heads that own
+ * kernels do not multiply on tensor cores. */
+typedef enum Choice { UNSET, OWN, R1R2, R2B, CHOICES } Choice;
+
+static Choice chosen(void)
 {
-  static const char *const names[] = {
-      [AMPC_ATTENTION_OWN] = "own", [AMPC_ATTENTION_R1R2] = "r1r2", [AMPC_ATTENTION_R2B] = "r2b"};
+  static const char *const names[CHOICES] = {"", "own", "r1r2", "r2b"};
   const char *text = getenv("AMPC_ATTENTION");
-  for (int i = AMPC_ATTENTION_OWN; text && i <= AMPC_ATTENTION_R2B; i++)
-    if (strcmp(text, names[i]) == 0) return (ampc_attention_choice)i;
-  return AMPC_ATTENTION_UNSET;
+  Choice c = UNSET;
+  while (text && c < CHOICES && strcmp(text, names[c]) != 0) c++;
+  return c;
 }
 
 ampc_status ampc_attention_check(void)
 {
-  const char *text = getenv("AMPC_ATTENTION");
-  if (!text || !*text || ampc_attention_chosen() != AMPC_ATTENTION_UNSET) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "AMPC_ATTENTION is %s; it may be own, r1r2 or r2b", text);
+  if (chosen() != CHOICES) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "AMPC_ATTENTION is %s; it may be own, r1r2 or r2b",
+                   getenv("AMPC_ATTENTION"));
 }
 
 /* ---- sizes: from the problem and the choice, so that costs are known without cuDNN ---- */
@@ -36,7 +41,7 @@ bool ampc_attention_has_kept(const ampc_attention *a)
 
 ampc_dtype ampc_attention_kept_type(const ampc_attention *a)
 {
-  return a->backward && ampc_attention_chosen() == AMPC_ATTENTION_R2B ? AMPC_F32 : a->type;
+  return a->backward && chosen() == R2B ? AMPC_F32 : a->type;
 }
 
 int64_t ampc_attention_scores(const ampc_attention *a)
@@ -152,13 +157,13 @@ static bool has_half_a_tile(const ampc_attention *a)
 
 static bool is_asked_of_own(const ampc_attention *a)
 {
-  return ampc_attention_has_kept(a) && ampc_attention_chosen() == AMPC_ATTENTION_OWN;
+  return ampc_attention_has_kept(a) && chosen() == OWN;
 }
 
 /* Whether no GPU has confirmed the gradients of any graph, and none is to be measured. */
 static bool is_unconfirmed(const ampc_attention *a)
 {
-  return ampc_attention_has_kept(a) && ampc_attention_chosen() == AMPC_ATTENTION_UNSET;
+  return ampc_attention_has_kept(a) && chosen() == UNSET;
 }
 
 bool ampc_attention_is_own(const ampc_attention *a)
@@ -168,7 +173,7 @@ bool ampc_attention_is_own(const ampc_attention *a)
 
 static bool is_faster_by_own(const ampc_attention *a)
 {
-  return ampc_attention_is_own(a) && ampc_attention_chosen() == AMPC_ATTENTION_UNSET;
+  return ampc_attention_is_own(a) && chosen() == UNSET;
 }
 
 static bool has_mask_of_one_key(const ampc_attention *a)

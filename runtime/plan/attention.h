@@ -3,18 +3,10 @@
 #include "ampc_plan.h"
 #include "toolkit.h"
 
-/* Who computes attention with dropout or a mask: the environment variable AMPC_ATTENTION. It is for
- * measuring, until a GPU has confirmed that cuDNN computes right gradients from one of the graphs
- * R1R2 and R2B: Note [graphs of backward] in runtime/cuda/cudnn_attention.c. OWN: own kernels. A
- * plan does not depend on this; the device decides for each launch. */
-typedef enum ampc_attention_choice {
-  AMPC_ATTENTION_UNSET, /* own kernels, except forward of heads too wide for tensor cores there */
-  AMPC_ATTENTION_OWN,
-  AMPC_ATTENTION_R1R2,
-  AMPC_ATTENTION_R2B
-} ampc_attention_choice;
-ampc_attention_choice ampc_attention_chosen(void); /* an unknown value: UNSET */
-ampc_status ampc_attention_check(void);            /* fails for an unknown value */
+/* Fails if the environment variable AMPC_ATTENTION has an unknown value. It chooses who computes
+ * attention with dropout or a mask. A plan does not depend on it: the device decides for each
+ * launch. */
+ampc_status ampc_attention_check(void);
 /* Whether own kernels compute this attention if AMPC_ATTENTION is not set, wherever cuDNN could. */
 bool ampc_attention_is_own(const ampc_attention *a);
 

@@ -193,7 +193,8 @@ static const OpTest tests[] = {
            "f 1x2x1x3 1x2x1x3 1x2x1x3 o:1x1x2x2{1,1,0,0} scale=1 sums=1 result=f"),
      GRADIENTS("fhb 2x3x2x4 2x5x2x4 2x5x2x3 - scale=0.35",
                "f 1x5x2x4 1x3x2x4 1x3x2x4 - scale=0.35 causal=1",
-               /* cuDNN computes these if it is present; with dropout or a mask, only forward */
+               /* cuDNN computes these if it is present; with dropout or a mask, if AMPC_ATTENTION
+                * lets it */
                "hb 1x5x2x8 1x3x2x8 1x3x2x16 - scale=0.35 causal=1",
                "hb 2x3x2x8 2x5x2x8 2x5x2x8 - scale=0.35",
                "hb 1x4x2x8 1x5x2x8 1x5x2x8 - scale=0.4 p=0.4",
@@ -210,7 +211,18 @@ static const OpTest tests[] = {
                "fhb 2x3x4x4 2x5x2x4 2x5x2x3 - scale=0.35 causal=1",
                "fhb 1x4x6x3 1x5x2x3 1x5x2x3 1x6x4x5 scale=0.4 p=0.4",
                "hb 1x4x6x8 1x5x1x8 1x5x1x8 o:1x6x1x5~c scale=0.4",
-               "f 1x5x4x2 1x70x2x2 1x70x2x2 - scale=0.4 p=0.2")},
+               "f 1x5x4x2 1x70x2x2 1x70x2x2 - scale=0.4 p=0.2",
+               /* masks with a row for each image, query or head, and one row for all queries */
+               "h 2x2x2x8 2x128x2x8 2x128x2x8 o:2x1x1x128~c scale=0.4 p=0.1",
+               "b 2x2x2x8 2x197x2x8 2x197x2x8 o:2x1x1x197~c scale=0.4",
+               "b 2x2x2x8 2x197x2x8 2x197x2x8 o:2x1x2x197~c scale=0.4 p=0.4",
+               "h 2x2x2x8 2x256x2x8 2x256x2x8 o:1x2x2x256~c scale=0.4",
+               "b 2x2x2x8 2x128x2x8 2x128x2x8 o:2x2x1x128~c scale=0.4 p=0.1",
+               "h 2x3x2x8 2x256x2x8 2x256x2x8 - scale=0.4 p=0.1",
+               "b 2x9x2x8 2x9x2x8 2x9x2x8 - scale=0.4 p=0.4 causal=1",
+               /* a query of each image attends to no key */
+               "h 2x2x2x8 2x5x2x8 2x5x2x8 o:2x1x2x5{1,1,0,1,1,0,0,0,0,0,0,0,0,0,0,1,0,1,1,1} "
+               "scale=0.4 p=0.1")},
     {OP_attention_backward, "dddddvd", "f", BACK, BOUND, .narrow = true,
      CASES("fhb 2x5x3x8 2x7x3x8 2x7x3x5 - 2x5x3x5 f:2x5x3 f:2x5x3 scale=0.35 of=0",
            "fhb 2x5x3x8 2x7x3x8 2x7x3x5 - 2x5x3x5 f:2x5x3 f:2x5x3 scale=0.35 of=1",
