@@ -7,6 +7,8 @@
 #                               prints gpu_predicted.md; takes 18 minutes of processor time
 #   gpu.sh [BUILD] pack FOLDER  copies the programs and their libraries to FOLDER, for a machine on which
 #                               nothing can be built; there, run gpu.sh FOLDER
+#   gpu.sh [BUILD] prepare ARCH writes the data of the pairs, and compiles their kernels for ARCH (sm_90) into the
+#                               cache; needs NVRTC and no GPU
 # The script builds and installs nothing. BUILD (default: build) must contain bench_steps and amp (cmake
 # --build build --target bench_steps amp). A pair is a net and a precision, measured in ampc and in
 # PyTorch. It takes less than 8 minutes, because its four measurements and its prediction end after EACH
@@ -20,22 +22,27 @@
 #   WARM, STEPS   steps before a group, and in a group
 #   GPU      the name for amp inspect --gpu, if the script does not recognize the GPU
 #   DATA     the folder of Fashion-MNIST (Debian's); without it the data are random
-#   PEERS    the modes of PyTorch to measure: eager compile graphs
+#   PEERS    the modes of PyTorch to measure: eager compile graphs; empty: none
+#   COMMANDS empty: no times of single commands, and no prediction
+#   TINY     a bash file that is read when a net's settings are known: tests make the nets small
 #   DEVICE   cuda; cpu: a trial without a GPU
+# A script that sources this file (bench/slot.sh) gets its functions: `. bench/gpu.sh BUILD functions`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build
-[ $# -eq 0 ] || [[ $1 =~ ^(report|predict|pack)$ ]] || { build=$1 && shift; }
+[ $# -eq 0 ] || [[ $1 =~ ^(report|predict|pack|prepare)$ ]] || { build=$1 && shift; }
 mode=${1:-run}
 results=$(realpath -m "${RESULTS:-bench/results/gpu}") device=${DEVICE:-cuda} limit=${LIMIT:-86400} each=${EACH:-110}
 warm=${WARM:-20} steps=${STEPS:-100} python=${PYTHON:-python3}
-nets="mlp fashion_mnist mnist_cnn gpt2 gpt2_dropout resnet50 vit_b_16 efficientnet_b7 bert_large unet" peers=${PEERS:-eager compile graphs}
+nets="mlp fashion_mnist mnist_cnn gpt2 gpt2_dropout resnet50 vit_b_16 efficientnet_b7 bert_large unet" peers=${PEERS-eager compile graphs} commands=${COMMANDS-yes}
 pairs=${PAIRS:-$(for net in mlp fashion_mnist mnist_cnn; do for p in f32 tf32 f16 bf16; do echo "$net:$p"; done; done) gpt2:bf16 resnet50:f16 vit_b_16:f16 bert_large:f16 efficientnet_b7:f16 unet:f16}
 ours=(env) # only for bench_steps and amp: PyTorch has its own libraries
 [ ! -d "$build/lib" ] || ours=(env "LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 
+trap 'kill $(jobs -p) 2>/dev/null; exit 143' TERM # the measurement that runs
+
 stop() { # stop STATUS TEXT
-  echo "gpu.sh: $2" >&2
+  echo "${0##*/}: $2" >&2
   exit "$1"
 }
 
@@ -83,6 +90,8 @@ find_net() { # find_net NET: sets its job, consts (with -D), batch, steps in a g
     ;;
   *) stop 2 "unknown net $1: one of $nets" ;;
   esac
+  # shellcheck source=/dev/null
+  [ -z "${TINY:-}" ] || . "$TINY" "$1"
 }
 
 fail() { # fail TEXT: prints the object of a failure
@@ -95,7 +104,8 @@ keep() {
   shift
   [ ! -e "$file" ] || return 0
   echo "  ${file##*/}" >&2
-  timeout "$each" "$@" >"$file.new" 2>"$file.err" || status=$?
+  timeout "$each" "$@" >"$file.new" 2>"$file.err" &
+  wait $! || status=$?
   if [ $status -ne 0 ]; then
     why=$(grep -i error "$file.err" | tail -n 1) || why=$(grep -v '^[[:space:]]*$' "$file.err" | tail -n 1) || why="status $status"
     [ $status -ne 124 ] || why="out of time"
@@ -127,7 +137,7 @@ measure() { # measure NET PRECISION BASE SCRATCH: ampc first; it writes weights 
   local of=("$job" train.batch="$batch" precision="$precision")
   if [ ! -e "$base.ampc.json" ]; then
     rm -f "$base.tsv" "$base.cost.json"
-    keep "$base.ampc.json" "${steps_of[@]}" --json --commands "$base.tsv" "$scratch" "$warm" "$group" "${of[@]}"
+    keep "$base.ampc.json" "${steps_of[@]}" --json ${commands:+--commands "$base.tsv"} "$scratch" "$warm" "$group" "${of[@]}"
   elif [ ! -e "$scratch/batches.bin" ]; then # the same weights and batches as before
     timeout "$each" "${steps_of[@]}" "$scratch" 1 1 "${of[@]}" >/dev/null || true
   fi
@@ -159,6 +169,16 @@ predict_all() { # predict_all FOLDER GPU: files of predictions
   done
 }
 
+prepare() { # prepare ARCH
+  local one net
+  find_data
+  for one in $pairs; do
+    net=${one%%:*}
+    find_net "$net"
+    "${ours[@]}" "$build/bench_steps" --compile "$1" "${consts[@]}" . 1 1 "$job" train.batch="$batch" precision="${one##*:}"
+  done
+}
+
 find_data() { # Fashion-MNIST, or random data in its format
   data=$(realpath -m "${DATA:-/usr/share/datasets/fashion-mnist}")
   [ ! -e "$data/train-images-idx3-ubyte.gz" ] || return 0
@@ -177,8 +197,21 @@ find_gpu() {
   if [ -n "$name" ]; then echo "gpu.sh: $found: predicted as $name"; else echo "gpu.sh: $found: no figures, so no prediction (set GPU)"; fi >&2
 }
 
+measure_pairs() {
+  local one
+  mkdir -p "$results"
+  find_data
+  for one in $pairs; do
+    [ $SECONDS -lt "$limit" ] || stop 0 "the limit of $limit s: run it again to go on"
+    echo "$one" >&2
+    pair "${one%%:*}" "${one##*:}"
+  done
+}
+
 case $mode in
+functions) ;;
 pack) pack "${2:?a folder}" ;;
+prepare) prepare "${2:?an architecture}" ;;
 report) "$python" bench/gpu_report.py "$results" ;;
 predict)
   shift $(($# > 0))
@@ -193,13 +226,7 @@ predict)
   ;;
 run)
   find_gpu
-  mkdir -p "$results"
-  find_data
-  for one in $pairs; do
-    [ $SECONDS -lt "$limit" ] || stop 0 "the limit of $limit s: run it again to go on"
-    echo "$one" >&2
-    pair "${one%%:*}" "${one##*:}"
-  done
+  measure_pairs
   "$python" bench/gpu_report.py "$results"
   ;;
 *) stop 2 "unknown word $mode" ;;

@@ -5,30 +5,30 @@ from torch.nn import functional as F
 
 
 class Attention(nn.Module):
-    def __init__(self, c, heads):
+    def __init__(self, c, heads, p):
         super().__init__()
-        self.heads, self.c_attn, self.c_proj = heads, nn.Linear(c, 3 * c), nn.Linear(c, c)
+        self.heads, self.c_attn, self.c_proj, self.p = heads, nn.Linear(c, 3 * c), nn.Linear(c, c), p
 
     def forward(self, x):
         q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, dim=2))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.c_proj(y.transpose(1, 2).flatten(2))
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=self.p, is_causal=True)
+        return F.dropout(self.c_proj(y.transpose(1, 2).flatten(2)), self.p)
 
 
 class FeedForward(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, p):
         super().__init__()
-        self.c_fc, self.c_proj = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+        self.c_fc, self.c_proj, self.p = nn.Linear(c, 4 * c), nn.Linear(4 * c, c), p
 
     def forward(self, x):
-        return self.c_proj(nn.functional.gelu(self.c_fc(x), approximate="tanh"))
+        return F.dropout(self.c_proj(F.gelu(self.c_fc(x), approximate="tanh")), self.p)
 
 
 class Layer(nn.Module):
-    def __init__(self, c, heads):
+    def __init__(self, c, heads, p):
         super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(c), Attention(c, heads)
-        self.ln_2, self.mlp = nn.LayerNorm(c), FeedForward(c)
+        self.ln_1, self.attn = nn.LayerNorm(c), Attention(c, heads, p)
+        self.ln_2, self.mlp = nn.LayerNorm(c), FeedForward(c, p)
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -36,20 +36,21 @@ class Layer(nn.Module):
 
 
 class GPT2(nn.Module):
-    """models/gpt2/gpt2.amp with P=0: no dropout, as nanoGPT and llm.c train."""
+    """models/gpt2/gpt2.amp with P=p. nanoGPT and llm.c train without dropout."""
     LENGTH, WORDS = 1024, 50257
 
-    def __init__(self, c=768, layers=12, heads=12):
+    def __init__(self, p, c=768, layers=12, heads=12):
         super().__init__()
+        self.p = p
         self.wte, self.wpe = nn.Embedding(self.WORDS, c), nn.Embedding(self.LENGTH, c)
-        self.h = nn.ModuleList(Layer(c, heads) for _ in range(layers))
+        self.h = nn.ModuleList(Layer(c, heads, p) for _ in range(layers))
         self.ln_f = nn.LayerNorm(c)
 
     def forward(self, ids):
-        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        x = F.dropout(self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device)), self.p)
         for layer in self.h:
             x = layer(x)
-        return nn.functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
+        return F.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
 
     def loss(self, ids):
         return F.cross_entropy(self(ids[:, :-1]), ids[:, 1:].flatten().long())
@@ -155,8 +156,8 @@ def decayed(net, without, decay):
             {"params": [p for free, p in named if free], "weight_decay": 0.0}]
 
 
-def make_gpt2():
-    net = GPT2()
+def make_gpt2(p=0.0):
+    net = GPT2(p)
     opt = torch.optim.AdamW(decayed(net, (".bias", ".ln_"), 0.1), lr=6e-4, betas=(0.9, 0.95))
     return net, opt, lambda step: min(step / 2000, 1.0), 1.0
 
@@ -172,4 +173,4 @@ def make_unet():
 
 
 # For each net: net, optimizer, factor of the learning rate at a step, clip_norm; and the sources of a batch.
-NETS = {"gpt2": (make_gpt2, TOKENS), "bert_large": (make_bert, TEXTS), "unet": (make_unet, CELLS)}
+NETS = {"gpt2": (make_gpt2, TOKENS), "gpt2_dropout": (lambda: make_gpt2(0.1), TOKENS), "bert_large": (make_bert, TEXTS), "unet": (make_unet, CELLS)}

@@ -116,7 +116,7 @@ class Training:
         state = peer.read_safetensors(os.path.join(self.folder, "start.safetensors"))
         net.load_state_dict({key: state[key] for key in net.state_dict()})
         self.net = net.to(self.device)
-        if self.name not in ("mlp", "gpt2", "bert_large"):
+        if self.name not in ("mlp", "gpt2", "gpt2_dropout", "bert_large"):
             self.net = self.net.to(memory_format=torch.channels_last)
         on_gpu = self.device == "cuda"
         self.opt = rebuilt(opt, **({"fused": True} if on_gpu else {}))  # its step in one kernel

@@ -16,7 +16,7 @@ ROUNDED = {"f32": 1e-4, "tf32": 2e-3, "f16": 2e-3, "bf16": 2e-2}
 # Milliseconds of a step on an H200: bench/results/gpu-2026-11-27.md, of ampc 0bd9b788; mlp and mnist_cnn are older.
 MEASURED = {"gpt2-bf16": 35.4, "resnet50-f16": 18.7, "vit_b_16-f16": 37.9, "unet-f16": 13.3, "mlp-f16": 0.0515,
             "mnist_cnn-f16": 1.63}
-DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist", "bert_large", "efficientnet_b7"}
+DROPOUT, WITH_DROPOUT = 0.03, {"mlp", "fashion_mnist", "gpt2_dropout", "bert_large", "efficientnet_b7"}
 
 
 def read(path):
@@ -156,4 +156,5 @@ def main():
     put_commands(all_of)
 
 
-main()
+if __name__ == "__main__":
+    main()

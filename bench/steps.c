@@ -8,6 +8,8 @@
  * Prints one line: milliseconds of a step (median, minimum), loss of the first and the last step.
  *   --device cuda      the device to compile for and to run on (default: cpu)
  *   -D NAME=VALUE      a const of the job
+ *   --compile sm_90    only compiles the kernels for this GPU into the cache, without one. FOLDER,
+ *                      WARM-UP and TIMED are not used
  *   --json             prints an object instead of the line. Groups of TIMED steps run without
  *                      waiting between steps, as in a training. The object also has the time of
  *                      compiling and the memory. A loss that is not finite is null
@@ -24,10 +26,10 @@
 #include "runner/jit/jit.h"
 #include "runtime/plan/file.h"
 
-enum { BATCHES = 8, MOST_SETTINGS = 8, GROUPS = 5, ROUNDS = 5 };
+enum { BATCHES = 8, MOST_SETTINGS = 16, GROUPS = 5, ROUNDS = 5 };
 
-typedef struct Wanted { /* the command line */
-  const char *device, *commands;
+typedef struct Wanted {                         /* the command line */
+  const char *device, *commands, *architecture; /* architecture: of --compile */
   bool json;
   Assignment consts[MOST_SETTINGS], settings[MOST_SETTINGS];
   uint32_t n_consts, n_settings;
@@ -74,9 +76,9 @@ static Assignment assignment(char *text)
 static Compile *compile(Wanted *w, const char *job)
 {
   static char target[AMPC_TARGET_ROOM];
-  must(ampc_device_target(w->device, target));
+  if (!w->architecture) must(ampc_device_target(w->device, target));
   Options options = {.input = job,
-                     .target = target,
+                     .target = w->architecture ? w->architecture : target,
                      .optimize = 2,
                      .error_limit = 20,
                      .settings = w->settings,
@@ -320,6 +322,8 @@ static int read_options(Wanted *w, int argc, char **argv)
       w->device = argv[++i];
     } else if (strcmp(argv[i], "--commands") == 0) {
       w->commands = argv[++i];
+    } else if (strcmp(argv[i], "--compile") == 0) {
+      w->architecture = argv[++i];
     } else if (strcmp(argv[i], "-D") == 0 && w->n_consts < MOST_SETTINGS) {
       w->consts[w->n_consts++] = assignment(argv[++i]);
     } else {
@@ -331,6 +335,22 @@ static int read_options(Wanted *w, int argc, char **argv)
     w->settings[w->n_settings++] = assignment(argv[k]);
   }
   return i;
+}
+
+static void measure(Wanted *w, Bench *b, const char *folder, int warm, int timed, double begin)
+{
+  must(ampc_create(b->program, w->device, &b->rt));
+  must(ampc_init_params(b->rt, 1));
+  must(ampc_clear_metrics(b->rt, b->index));
+  double compiled = now() - begin;
+  write_start(b, folder);
+  if (w->json)
+    run_json(b, warm, timed, now() - compiled);
+  else
+    run(b, warm, timed);
+  if (w->commands) write_commands(b, w->device, w->commands, timed);
+  for (int i = 0; i < BATCHES; i++) free(b->batch[i]);
+  ampc_free(b->rt);
 }
 
 int main(int argc, char **argv)
@@ -347,18 +367,7 @@ int main(int argc, char **argv)
   must(jit_load(b.c, &jit));
   b.program = b.c->program;
   find_block(&b);
-  must(ampc_create(b.program, w.device, &b.rt));
-  must(ampc_init_params(b.rt, 1));
-  must(ampc_clear_metrics(b.rt, b.index));
-  double compiled = now() - begin;
-  write_start(&b, argv[at]);
-  if (w.json)
-    run_json(&b, warm, timed, now() - compiled);
-  else
-    run(&b, warm, timed);
-  if (w.commands) write_commands(&b, w.device, w.commands, timed);
-  for (int i = 0; i < BATCHES; i++) free(b.batch[i]);
-  ampc_free(b.rt);
+  if (!w.architecture) measure(&w, &b, argv[at], warm, timed, begin);
   jit_unload(jit);
   compile_destroy(b.c);
   return file_end_stdout("bench_steps", 0);
