@@ -78,6 +78,7 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
   DType type = ir_node(g, n->in[QUERY])->dtype;
   bool back = attention_is_backward(n);
   if (is_cpu_target(c) || target_capability(c) < OLDEST || c->options.real64) return false;
+  if (ampc_attention_in_f32()) return false;
   if (s->d > WIDEST || s->e > WIDEST || !ampc_is_narrow(type) || attr_float(n, "p") >= 1)
     return false;
   for (uint32_t i = QUERY; i <= SLOPE; i++)

@@ -25,6 +25,11 @@ static Choice chosen(void)
   return c;
 }
 
+bool ampc_attention_in_f32(void)
+{
+  return getenv("AMPC_ATTENTION_F32") != NULL;
+}
+
 ampc_status ampc_attention_check(void)
 {
   if (chosen() != CHOICES) return AMPC_OK;

@@ -3,6 +3,10 @@
 #include "ampc_plan.h"
 #include "toolkit.h"
 
+/* True if AMPC_ATTENTION_F32 is set: own kernels multiply in f32, not on tensor cores. For
+ * comparisons, and for the mock of NVIDIA's libraries, whose blocks have one thread. */
+bool ampc_attention_in_f32(void);
+
 /* Fails if the environment variable AMPC_ATTENTION has an unknown value. It chooses who computes
  * attention with dropout or a mask. A plan does not depend on it: the device decides for each
  * launch. */

@@ -38,6 +38,12 @@ static int device_of(CuContext context)
 
 /* ---- entry, counters, complaints ---- */
 
+/* A block of the mock has one thread, so it has no tensor cores. */
+__attribute__((constructor)) static void ask_for_f32(void)
+{
+  setenv("AMPC_ATTENTION_F32", "1", 0);
+}
+
 __attribute__((constructor)) static void make_lock(void)
 {
   pthread_mutexattr_t how;

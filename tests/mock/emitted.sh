@@ -4,6 +4,7 @@
 #   emitted.sh AMPC AMP MOCK
 . "$(dirname "$0")/../faults/lib.sh"
 mock=$(realpath "$3")
+export AMPC_ATTENTION_F32=1 # a block of the mock has one thread: no tensor cores
 PATH=$PATH:/usr/local/cuda/bin
 command -v nvcc >/dev/null || exit 77
 nvcc --version | grep -q 'release 13' || { echo "the mock is that of CUDA 13" && exit 77; }
