@@ -91,7 +91,7 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
  * that is not enough, shorter steps. */
 static void choose_tensor_tile(TileWalk *w, bool back)
 {
-  enum { MOST_KEPT = 150 };
+  enum { MOST_KEPT = 140 };
   bool wide = w->d_room > 64 || w->e_room > 64;
   int64_t each = wide ? 1 : 2, sums = (back ? w->d_room + w->e_room : w->e_room) / 2;
   w->tensor = true;
