@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """terminal.py AMP: every command of the prompt on a terminal, as a user types it: editing, completion, history, open
 brackets, Ctrl-C at the prompt and during work, Ctrl-D."""
+import codecs
 import fcntl
 import os
 import pty
@@ -36,6 +37,8 @@ class Terminal:
             os.execve(AMP, [AMP, *args], env)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.seen = self.raw = ""  # raw: with escape sequences
+        self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self.held = ""  # the start of an escape sequence whose end was not read yet
         self.at = 0  # the output before this position has been checked
 
     def read(self, until):
@@ -46,8 +49,11 @@ class Terminal:
             data = os.read(self.fd, 65536)
         except OSError:  # the child has closed the terminal
             return False
-        self.raw += data.decode("utf-8", "replace")
-        self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", data.decode("utf-8", "replace"))
+        text = self.decode(data)
+        self.raw += text
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", self.held + text)
+        self.held = re.search(r"(\x1b(\[[0-9;?]*)?)?$", plain).group()
+        self.seen += plain.removesuffix(self.held)
         return bool(data)
 
     def expect(self, pattern, what=None):
