@@ -25,7 +25,7 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out);
 /* After a failure: if the compiler rejected the text of an own op, prints its messages at their
  * lines in the job and clears ampc_last_error. Returns `status`. */
 ampc_status jit_tell(Compile *c, ampc_status status);
-/* True if kernels for this target are CUDA's text, which may round factors of products to 16 bits. */
+/* True if kernels for this target are CUDA text, which may round factors of products to 16 bits. */
 bool jit_runs_cuda(const char *target);
 void jit_unload(Jit *jit); /* NULL is allowed */
 

@@ -1,4 +1,4 @@
-/* Metadata of checkpoints: numbers under keys, names of classes. A key is joined from parts of any length. */
+/* Metadata of checkpoints: numbers under keys, names of classes. A key is joined of any parts. */
 #pragma once
 #include "runtime/plan/number.h"
 #include "safetensors.h"

@@ -214,11 +214,9 @@ static const OpTest tests[] = {
                "f 1x5x4x2 1x70x2x2 1x70x2x2 - scale=0.4 p=0.2",
                /* masks with a row for each image, query or head, and one row for all queries */
                "h 2x2x2x8 2x128x2x8 2x128x2x8 o:2x1x1x128~c scale=0.4 p=0.1",
-               "b 2x2x2x8 2x197x2x8 2x197x2x8 o:2x1x1x197~c scale=0.4",
+               "b 2x2x2x8 2x197x2x8 2x197x2x8 o:2x2x1x197~c scale=0.4",
                "b 2x2x2x8 2x197x2x8 2x197x2x8 o:2x1x2x197~c scale=0.4 p=0.4",
-               "h 2x2x2x8 2x256x2x8 2x256x2x8 o:1x2x2x256~c scale=0.4",
-               "b 2x2x2x8 2x128x2x8 2x128x2x8 o:2x2x1x128~c scale=0.4 p=0.1",
-               "h 2x3x2x8 2x256x2x8 2x256x2x8 - scale=0.4 p=0.1",
+               "h 1x3x2x8 1x256x2x8 1x256x2x8 o:1x2x3x256~c scale=0.4",
                "b 2x9x2x8 2x9x2x8 2x9x2x8 - scale=0.4 p=0.4 causal=1",
                /* a query of each image attends to no key */
                "h 2x2x2x8 2x5x2x8 2x5x2x8 o:2x1x2x5{1,1,0,1,1,0,0,0,0,0,0,0,0,0,0,1,0,1,1,1} "
