@@ -46,6 +46,8 @@ make_pack() {
   pack "$packed"
   results=$packed pairs="$attention $types resnet50:f16"
   prepare sm_90
+  pairs=${attention% *}
+  AMPC_ATTENTION=r1r2 prepare sm_90
   find_net mnist_cnn
   for precision in f16 bf16 f32; do # what amp selftest compiles
     for more in "" opt.accumulate=2; do

@@ -140,14 +140,19 @@ static int64_t shared_bytes(const Kernel *k)
 
 /* Returns the number of blocks per multiprocessor to tell ptxas for a long function of rows with
  * large common data, such as batch norm and SiLU of 8 channels. By itself ptxas fits four blocks
- * into a multiprocessor and spills one or two numbers. Sums along columns get fewer blocks, because
+ * into a multiprocessor and spills one or two numbers. For Blackwell it needs some registers more,
+ * so two blocks fit, and batch norm alone would spill, too. Sums along columns get fewer blocks, because
  * they also keep their sums. Gradients of a bias are only one sum and get 0: ptxas decides. */
 static unsigned blocks_of_columns(const Kernel *k)
 {
-  enum { MUCH = 128 /* bytes */ };
-  if (k->group->n_parts || !group_is_dear(k->g, k->group)) return 0;
-  if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
-  if (kernel_template(k) != TMPL_row) return 0;
+  enum { MUCH = 128 /* bytes */, BLACKWELL = 100 };
+  bool dear = group_is_dear(k->g, k->group), newer = target_capability(k->c) >= BLACKWELL;
+  if (k->group->n_parts) return 0;
+  if (group_is_map(k->g, k->group)) {
+    if (shared_bytes(k) < MUCH) return 0;
+    return newer ? 2 : dear ? 3 : 0;
+  }
+  if (!dear || kernel_template(k) != TMPL_row) return 0;
   for (uint32_t i = 0; i < k->group->n; i++)
     if (ir_node(k->g, k->group->nodes[i])->op == OP_grad_accumulate) return 0;
   RowShape r = row_shape(k->g, k->group->anchor);

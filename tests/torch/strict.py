@@ -35,7 +35,7 @@ class GPT2(gpu_nets.GPT2):
     """With the tied head, whose weight is an entry of its own in a state_dict."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(p=0)
         self.lm_head = nn.Linear(768, self.WORDS, bias=False)
         self.lm_head.weight = self.wte.weight
 
