@@ -14,24 +14,12 @@
 
 /* ---- arithmetic ---- */
 
-/* Counts the operators in a piece of an op's code. */
-static int64_t count_operators(const CodePiece *p)
+/* Counts the operators and calls that stand in a formula of n's code. */
+static int64_t count_formula(const Node *n, const Formula *f)
 {
-  int64_t count = 0;
-  for (uint32_t i = 0; i < p->size; i++) count += strchr("+-*/", p->text[i]) != NULL;
-  return count;
-}
-
-/* Counts operators and calls in a statement of n's code. */
-static int64_t count_statement(const Node *n, const CodeStatement *s)
-{
-  int64_t count = 0;
-  for (uint32_t i = 0; i < s->n_pieces; i++) {
-    const CodePiece *p = &s->pieces[i];
-    if (!code_stands(n, p->condition)) continue;
-    if (p->kind == PIECE_call) count++;
-    if (p->kind == PIECE_text) count += count_operators(p);
-  }
+  f = code_standing(n, f);
+  int64_t count = f->kind >= FORMULA_call && f->kind <= FORMULA_sub && f->kind != FORMULA_not;
+  for (uint32_t i = 0; i < f->n; i++) count += count_formula(n, f->in[i]);
   return count;
 }
 
@@ -45,10 +33,9 @@ static int64_t count_row(const Graph *g, Value v)
   int64_t rows = (shape.parts ? shape.parts : shape.outer) * shape.inner;
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];
-    if (!code_stands(n, s->condition) || s->kind == STATEMENT_first)
-      continue; /* `first` only
-                   compares */
-    int64_t each = count_statement(n, s);
+    bool compares = s->kind == STATEMENT_first;
+    if (compares || !code_stands(n, s->condition)) continue;
+    int64_t each = count_formula(n, s->value);
     if (statement_reduces(s->kind))
       flops += elements * (each + 1);
     else
@@ -69,7 +56,8 @@ int64_t node_flops(const Graph *g, Value v)
   OpTemplate tmpl = op_of(n)->tmpl;
   if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* integer arithmetic does not count */
   int64_t flops = 0;
-  if (tmpl == TMPL_map) flops += ir_elements(n) * count_statement(n, &op_of(n)->code.statements[0]);
+  if (tmpl == TMPL_map)
+    flops += ir_elements(n) * count_formula(n, op_of(n)->code.statements[0].value);
   if (ir_adds_to(n) >= 0) flops += ir_elements(ir_node(g, n->in[0]));
   if (tmpl == TMPL_row) flops += count_row(g, v);
   return flops;

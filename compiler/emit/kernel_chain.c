@@ -22,8 +22,8 @@ static bool is_row(const Node *n)
 uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
-  const CodeStatement *s = &op_of(n)->code.statements[0];
-  return code_reads(n, s, PIECE_element, input) * (code_chooses(n, s) ? 2 : 1);
+  const Formula *value = op_of(n)->code.statements[0].value;
+  return code_reads(n, value, FORMULA_element, input) * (code_chooses(n, value) ? 2 : 1);
 }
 
 /* Returns the load of these bytes at this index, or NULL. Aliases of one value share a load. */

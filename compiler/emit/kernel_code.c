@@ -1,12 +1,11 @@
-/* Prints the code column of the op table as C: the words in `$0 + $1` are replaced, operands are
- * converted to the type in which the op computes, and results are rounded to the type of the
- * node. */
+/* Prints the formulas of the op table as C: their words are replaced, operands are converted to the
+ * type in which the op computes, and results are rounded to the type of the node. */
 #include "kernel_parts.h"
 #include "compiler/graph/columns.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- pieces of code ---- */
+/* ---- words of formulas ---- */
 
 /* Returns an integer as C: C would negate a literal that is out of range for the smallest one. */
 static const char *integer_text(const Kernel *k, int64_t v)
@@ -40,19 +39,19 @@ static const char *size_text(const CodeScope *s)
 }
 
 /* Returns $0. For an absent input this is the number in the code: $1|1 becomes R(1.0). */
-static const char *element_text(const CodeScope *s, const CodePiece *p)
+static const char *element_text(const CodeScope *s, const Formula *f)
 {
-  if (s->element && s->element[p->input].text) return s->element[p->input].text;
-  if (s->n->in[p->input].id || !p->absent_size) return NULL;
-  return arena_printf(s->k->c->arena, "R(%.*s.0)", (int)p->absent_size, p->absent);
+  if (s->element && s->element[f->index].text) return s->element[f->index].text;
+  if (s->n->in[f->index].id || !f->absent) return NULL;
+  return arena_printf(s->k->c->arena, "R(%s.0)", f->absent);
 }
 
 /* Returns the kernel's variable for a name of a row program: "m", "m[j]" in columns, or "row_m_2"
  * if another op of the kernel has its own m. */
-static const char *local_text(const CodeScope *s, const CodePiece *p)
+static const char *local_text(const CodeScope *s, const Formula *f)
 {
   uint32_t i = 0;
-  while (s->locals && s->locals[i] && !is_name(p->text, p->size, s->locals[i])) i++;
+  while (s->locals && s->locals[i] && !same_name(f->name, s->locals[i])) i++;
   if (!s->locals || !s->locals[i] || !s->local_texts[i]) return NULL;
   return arena_printf(s->k->c->arena, "%s%s", s->local_texts[i], s->local_suffix);
 }
@@ -88,51 +87,66 @@ static const char *drawn_text(const CodeScope *s)
                       drawn_number(s->k, s->n, s->index));
 }
 
-static const char *piece_text(const CodeScope *s, const CodePiece *p)
+/* Returns the text of an operand, or the name of a function. */
+static const char *word_text(const void *frame, const Formula *f)
 {
-  Arena *a = s->k->c->arena;
-  switch (p->kind) {
-  case PIECE_text:
-    return arena_strndup(a, p->text, p->size);
-  case PIECE_name:
-    return local_text(s, p);
-  case PIECE_call: /* ampc_max becomes ampc_max_int */
-    return arena_printf(a, "%.*s%s", (int)p->size, p->text,
+  const CodeScope *s = frame;
+  const char *text = NULL;
+  switch (f->kind) {
+  case FORMULA_number:
+    text = f->name;
+    break;
+  case FORMULA_name:
+    text = local_text(s, f);
+    break;
+  case FORMULA_call: /* max becomes ampc_max, or ampc_max_int */
+    text = arena_printf(s->k->c->arena, "ampc_%s%s", f->name,
                         s->integers ? "_int"
                         : s->halves ? "_16"
                                     : "");
-  case PIECE_element:
-    return element_text(s, p);
-  case PIECE_row_value:
-    return s->row_value[p->input];
-  case PIECE_attribute:
-    return attribute_text(s, p->attribute);
-  case PIECE_index:
-    return s->index;
-  case PIECE_column:
-    return s->column;
-  case PIECE_length:
-    return length_text(s);
-  case PIECE_size:
-    return size_text(s);
-  case PIECE_drawn:
-    return drawn_text(s);
+    break;
+  case FORMULA_element:
+    text = element_text(s, f);
+    break;
+  case FORMULA_row_value:
+    text = s->row_value[f->index];
+    break;
+  case FORMULA_attribute:
+    text = attribute_text(s, f->index);
+    break;
+  case FORMULA_index:
+    text = s->index;
+    break;
+  case FORMULA_column:
+    text = s->column;
+    break;
+  case FORMULA_length:
+    text = length_text(s);
+    break;
+  case FORMULA_size:
+    text = size_text(s);
+    break;
+  case FORMULA_uniform:
+  case FORMULA_normal:
+    text = drawn_text(s);
+    break;
+  default:
+    break;
   }
-  return NULL;
+  if (!text) kernel_bug(s->k, value_of(s->k, s->n), "a word of its code stands for nothing here");
+  return text;
 }
 
-/* Returns "$0 * ampc_gelu($1)" with its pieces replaced: "t7 * ampc_gelu(x[i])". Pieces in brackets
- * whose attribute is 0 are left out. */
-const char *code_text(const CodeScope *s, const CodeStatement *code)
+static const Formula *standing(const void *frame, const Formula *f)
 {
-  Text out = text_new(s->k->c->arena);
-  for (uint32_t i = 0; i < code->n_pieces; i++) {
-    if (!code_stands(s->n, code->pieces[i].condition)) continue;
-    const char *text = piece_text(s, &code->pieces[i]);
-    if (!text) kernel_bug(s->k, value_of(s->k, s->n), "a word of its code stands for nothing here");
-    text_puts(&out, text);
-  }
-  return out.at;
+  const CodeScope *s = frame;
+  return code_standing(s->n, f);
+}
+
+/* Returns "$0 * gelu($1)" in C: "t7 * ampc_gelu(x[i])". */
+const char *code_text(const CodeScope *s, const Formula *f)
+{
+  return formula_text(s->k->c->arena, &(FormulaTexts){s, word_text, standing}, f);
 }
 
 /* ---- operands ---- */
@@ -283,7 +297,7 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
     s.length = attr_int(n, "length");
     s.column = column_text(k, index, s.length, attr_int(n, "inner"));
   }
-  return code_text(&s, &op_of(n)->code.statements[0]);
+  return code_text(&s, op_of(n)->code.statements[0].value);
 }
 
 /* ---- results ---- */

@@ -127,15 +127,11 @@ typedef struct CodeScope { /* the texts that replace the words of an op's code *
   bool integers;                  /* arithmetic of integers: ampc_max becomes ampc_max_int */
   bool halves;                    /* 16-bit operand and result: ampc_tanh becomes ampc_tanh_16 */
 } CodeScope;
-const char *code_text(const CodeScope *s, const CodeStatement *code);
+const char *code_text(const CodeScope *s, const Formula *f);
 /* Returns the key of n's random numbers: "state->seed, state->body, stream". */
 const char *key_text(const Kernel *k, const Node *n);
 /* Returns which number of its stream the element at `index` has: Draws. */
 const char *drawn_number(const Kernel *k, const Node *n, const char *index);
-/* Returns how often the text of n's statement s names `input` in this way: as an element ($0) or as
- * the value of a row (@1). */
-uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input);
-bool code_chooses(const Node *n, const CodeStatement *s); /* true if it has a ? b : c */
 /* Returns "x[i]"; for a vector that begins at `index` "x_at[j]". */
 const char *element_place(const Kernel *k, uint32_t argument, const char *index);
 /* Returns the element at `index` of input k as an operand: a load with its conversion, or a

@@ -23,41 +23,16 @@ void read_program(RowOp *op)
 
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name)
 {
-  if (s->kind == STATEMENT_first && strcmp(s->code->best, name) == 0) return true;
-  size_t n = strlen(name);
-  for (uint32_t i = 0; i < s->code->n_pieces; i++) {
-    const CodePiece *piece = &s->code->pieces[i];
-    bool same = piece->kind == PIECE_name && piece->size == n && memcmp(piece->text, name, n) == 0;
-    if (same && code_stands(op->n, piece->condition)) return true;
-  }
-  return false;
+  if (s->kind == STATEMENT_first && same_name(s->code->best, name)) return true;
+  return code_mentions(op->n, s->code->value, name);
 }
 
-uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input)
+uint32_t statement_uses(const RowOp *op, const Statement *s, FormulaKind kind, uint32_t input)
 {
-  bool chosen = kind == PIECE_element && code_chooses(op->n, s->code); /* see operand_uses() */
+  const Formula *value = s->code->value;
+  bool chosen = kind == FORMULA_element && code_chooses(op->n, value); /* see operand_uses() */
   uint32_t each = s->kind == STATEMENT_first ? 3 : chosen ? 2 : 1;     /* it is printed 3 times */
-  return each * code_reads(op->n, s->code, kind, input);
-}
-
-uint32_t code_reads(const Node *n, const CodeStatement *s, PieceKind kind, uint32_t input)
-{
-  uint32_t found = 0;
-  for (uint32_t i = 0; i < s->n_pieces; i++) {
-    const CodePiece *p = &s->pieces[i];
-    found += p->kind == kind && p->input == input && code_stands(n, p->condition);
-  }
-  return found;
-}
-
-bool code_chooses(const Node *n, const CodeStatement *s)
-{
-  for (uint32_t i = 0; i < s->n_pieces; i++) {
-    const CodePiece *p = &s->pieces[i];
-    if (p->kind == PIECE_text && memchr(p->text, '?', p->size) && code_stands(n, p->condition))
-      return true;
-  }
-  return false;
+  return each * code_reads(op->n, value, kind, input);
 }
 
 /* ---- text ---- */
@@ -85,7 +60,7 @@ const char *statement_text(const RowKernel *r, const RowOp *op, const Statement 
                      .local_texts = texts,
                      .local_suffix = r->columns ? "[j]" : "",
                      .integers = op->integers};
-  return code_text(&scope, s->code);
+  return code_text(&scope, s->code->value);
 }
 
 /* Returns a text that is equal for statements that compute equal bits: node numbers replace

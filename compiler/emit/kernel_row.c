@@ -82,15 +82,15 @@ static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t inp
  * is loaded once. `times` is 2 for values that a loop along the row reads once a row: they get a
  * variable before the loop. Compilers do not vectorise a loop that loads such a value under a
  * condition. */
-static void use_pieces(const RowKernel *r, Chain *ch, const Uses *uses, PieceKind kind,
-                       uint32_t times)
+static void use_operands(const RowKernel *r, Chain *ch, const Uses *uses, FormulaKind kind,
+                         uint32_t times)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
         chain_use(ch, op->n->in[k],
-                  kind == PIECE_element ? operand_index(r, op, k) : value_index(r, op, k),
+                  kind == FORMULA_element ? operand_index(r, op, k) : value_index(r, op, k),
                   statement_uses(op, uses->at[i].s, kind, k) * times);
   }
 }
@@ -103,12 +103,12 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
   Operand in[MAX_SIGNATURE] = {{0}};
   const char *row[MAX_SIGNATURE] = {NULL};
   for (uint32_t k = 0; k < op->n->n_in; k++) {
-    if (statement_uses(op, use->s, PIECE_element, k)) {
+    if (statement_uses(op, use->s, FORMULA_element, k)) {
       Operand o = {0};
       if (op->n->in[k].id) o = chain_operand(elements, op->n->in[k], operand_index(r, op, k));
       in[k] = op->integers ? o : as_real(r->k, o);
     }
-    if (statement_uses(op, use->s, PIECE_row_value, k))
+    if (statement_uses(op, use->s, FORMULA_row_value, k))
       row[k] = chain_operand(row_values, op->n->in[k], value_index(r, op, k)).text;
   }
   return statement_text(r, op, use->s, in, row);
@@ -153,7 +153,7 @@ static void need_operands(const RowKernel *r, bool *needed, const Uses *uses)
 {
   for (uint32_t i = 0; i < uses->n; i++)
     for (uint32_t k = 0; k < uses->at[i].op->n->n_in; k++)
-      if (statement_uses(uses->at[i].op, uses->at[i].s, PIECE_element, k))
+      if (statement_uses(uses->at[i].op, uses->at[i].s, FORMULA_element, k))
         need(r, needed, uses->at[i].op->n->in[k]);
 }
 
@@ -281,10 +281,10 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   chain_begin(&elements, k, r->space, element_index, r);
   chain_begin(&of_column, k, r->space, element_index, r);
   elements.around = row_values;
-  use_pieces(r, row_values, uses, PIECE_row_value, r->columns ? 1 : 2);
+  use_operands(r, row_values, uses, FORMULA_row_value, r->columns ? 1 : 2);
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
-  use_pieces(r, &elements, uses, PIECE_element, 1);
+  use_operands(r, &elements, uses, FORMULA_element, 1);
   if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, &elements, kind);
@@ -406,7 +406,7 @@ static void put_row(RowKernel *r, const Uses *uses)
   mark_ops(r, needed, uses);
   chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
   add_nodes(r, &ch, needed);
-  use_pieces(r, &ch, uses, PIECE_row_value, 1);
+  use_operands(r, &ch, uses, FORMULA_row_value, 1);
   row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
   uint32_t outside = r->k->vectors.n;
   r->k->by_vectors = r->columns;

@@ -87,8 +87,9 @@ void row_put_joined(const RowKernel *r, const Use *use);
 void read_program(RowOp *op);
 /* True if the statement uses `name`, a name of its program. */
 bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
-/* Returns how often the statement reads `$input` (PIECE_element) or `@input` (PIECE_row_value). */
-uint32_t statement_uses(const RowOp *op, const Statement *s, PieceKind kind, uint32_t input);
+/* Returns how often the statement reads `$input` (FORMULA_element) or `@input` (FORMULA_row_value).
+ */
+uint32_t statement_uses(const RowOp *op, const Statement *s, FormulaKind kind, uint32_t input);
 /* True if an equal statement of another op is already printed. If so, the statement gets that
  * statement's variable, otherwise a new one. */
 bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s);

@@ -1,10 +1,9 @@
 /* The code column of ops.def, parsed once. No other file reads its text.
  *
  * The code of a map op is one statement, the value of an element. The code of a row op is a list of
- * statements about a row; see Note [row programs] in ops.def. An expression is a list of pieces in
- * the order of the text. Emitting it replaces each piece by its text in the kernel. */
+ * statements about a row; see Note [row programs] in ops.def. Their values are formulas. */
 #pragma once
-#include "compiler/base/arena.h"
+#include "compiler/formula/formula.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,39 +34,13 @@ static inline bool statement_reduces(StatementKind k)
   return k >= STATEMENT_near && k <= STATEMENT_first;
 }
 
-typedef enum PieceKind {
-  PIECE_text,      /* operators, numbers, spaces: copied unchanged */
-  PIECE_name,      /* a name that an earlier statement defines */
-  PIECE_call,      /* a function of templates/device.cuh; its parenthesis is a PIECE_text */
-  PIECE_element,   /* $0: an element of an input, or `absent` if there is no such input */
-  PIECE_row_value, /* @1: an input's value for this row, or `absent` */
-  PIECE_attribute, /* $dim: an attribute of the node */
-  PIECE_index,     /* $i: the element's index */
-  PIECE_column,    /* $c: the index within the row */
-  PIECE_length,    /* $n: the row's length */
-  PIECE_size,      /* $size: number of rows that part $c of $rows rows has */
-  PIECE_drawn      /* $uniform, $normal: the element's random number */
-} PieceKind;
-
-typedef struct CodePiece {
-  PieceKind kind;
-  const char *text; /* points into the table's text; not NUL-terminated */
-  uint32_t size;
-  uint32_t input;     /* PIECE_element, PIECE_row_value: index of the input */
-  const char *absent; /* the digits 0 in $1|0; NULL: the input is never absent */
-  uint32_t absent_size;
-  uint32_t attribute; /* PIECE_attribute: its index in the signature */
-  int condition;      /* index of the attribute that must be nonzero; -1: unconditional */
-} CodePiece;
-
 typedef struct CodeStatement {
   StatementKind kind;
   /* the name that the statement defines; NULL: a result, or the code of a map op */
   const char *name;
   const char *best; /* STATEMENT_first: name of the value to find */
   int condition;    /* index of the attribute that must be nonzero; -1: unconditional */
-  uint32_t n_pieces;
-  const CodePiece *pieces;
+  const Formula *value;
 } CodeStatement;
 
 typedef struct OpCode {

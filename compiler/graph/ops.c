@@ -405,3 +405,33 @@ bool code_stands(const Node *n, int condition)
   const AttrInfo *info = &op_of(n)->signature.attr[condition];
   return info->kind == ATTR_float ? n->attr[condition].f != 0 : n->attr[condition].i != 0;
 }
+
+const Formula *code_standing(const Node *n, const Formula *f)
+{
+  while (!code_stands(n, f->condition)) f = f->otherwise;
+  return f;
+}
+
+uint32_t code_reads(const Node *n, const Formula *f, FormulaKind kind, uint32_t input)
+{
+  f = code_standing(n, f);
+  uint32_t found = f->kind == kind && f->index == input;
+  for (uint32_t i = 0; i < f->n; i++) found += code_reads(n, f->in[i], kind, input);
+  return found;
+}
+
+bool code_chooses(const Node *n, const Formula *f)
+{
+  f = code_standing(n, f);
+  bool chooses = f->kind == FORMULA_choose;
+  for (uint32_t i = 0; i < f->n && !chooses; i++) chooses = code_chooses(n, f->in[i]);
+  return chooses;
+}
+
+bool code_mentions(const Node *n, const Formula *f, const char *name)
+{
+  f = code_standing(n, f);
+  bool found = f->kind == FORMULA_name && same_name(f->name, name);
+  for (uint32_t i = 0; i < f->n && !found; i++) found = code_mentions(n, f->in[i], name);
+  return found;
+}

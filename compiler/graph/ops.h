@@ -151,6 +151,14 @@ bool op_axes(const Node *n, uint64_t *out);
 
 /* True if a condition holds for n: it is -1, or the index of an attribute that is not 0. */
 bool code_stands(const Node *n, int condition);
+/* Returns the formula, or the operand that stands for it if the attribute of its brackets is 0. The
+ * functions below look only at what stands. */
+const Formula *code_standing(const Node *n, const Formula *f);
+/* Returns how often the formula names `input` in this way: FORMULA_element ($0), FORMULA_row_value
+ * (@1). */
+uint32_t code_reads(const Node *n, const Formula *f, FormulaKind kind, uint32_t input);
+bool code_chooses(const Node *n, const Formula *f); /* true if it has a ? b : c */
+bool code_mentions(const Node *n, const Formula *f, const char *name); /* a name of a statement */
 
 /* ---- types: rules/promotion.c ---- */
 

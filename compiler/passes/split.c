@@ -98,20 +98,10 @@ static int64_t operand_elements(const Graph *g, const Node *n, uint32_t k)
 static bool has_shape(const Graph *g, const Node *n, const CodeStatement *s, const RowShape *r)
 {
   bool reads = !statement_reduces(s->kind) && s->kind != STATEMENT_each;
-  for (uint32_t i = 0; i < s->n_pieces && !reads; i++) {
-    const CodePiece *p = &s->pieces[i];
-    reads = p->kind == PIECE_element && code_stands(n, p->condition) &&
-            operand_elements(g, n, p->input) == r->outer * r->length * r->inner;
-  }
+  for (uint32_t k = 0; k < n->n_in && !reads; k++)
+    reads = code_reads(n, s->value, FORMULA_element, k) &&
+            operand_elements(g, n, k) == r->outer * r->length * r->inner;
   return reads;
-}
-
-/* True if the statement uses the sizes of parts: it works on parts already. */
-static bool joins_sizes(const CodeStatement *s)
-{
-  for (uint32_t i = 0; i < s->n_pieces; i++)
-    if (s->pieces[i].kind == PIECE_size) return true;
-  return false;
 }
 
 /* True if the row program can be cut. Channel statistics begin with a guess and work on parts
@@ -122,7 +112,7 @@ static bool has_parts(const Graph *g, const Node *n, const RowShape *r)
   const OpCode *code = &op_of(n)->code;
   for (uint32_t i = 0; i < code->n_statements; i++) {
     const CodeStatement *s = &code->statements[i];
-    if (s->kind == STATEMENT_near || joins_sizes(s)) return false;
+    if (s->kind == STATEMENT_near || formula_has(s->value, FORMULA_size)) return false;
     if (s->kind == STATEMENT_first && r->length > 1 << 24) return false;
     if (code_stands(n, s->condition) && !has_shape(g, n, s, r)) return false;
   }
@@ -205,8 +195,8 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   Attr values[MAX_ATTR];
   for (uint32_t k = 0; k < info->signature.n_inputs; k++)
     if (info->code.reads_element[k]) in[k] = step_input(r, k, in_parts);
-  if (s->n_pieces == 1 && s->pieces[0].kind == PIECE_element)
-    return ir_cast(r->c, &r->at, in[s->pieces[0].input], AMPC_F32);
+  if (s->value->kind == FORMULA_element)
+    return ir_cast(r->c, &r->at, in[s->value->index], AMPC_F32);
   memcpy(values, r->n.attr, sizeof values);
   values[info->signature.n_attrs - 2].i = r->shape.length;
   values[info->signature.n_attrs - 1].i = r->shape.inner;
@@ -215,30 +205,33 @@ static Value step(LongRow *r, uint32_t i, bool in_parts)
   return v;
 }
 
-/* Returns the expression of statement i with its values, such as "ampc_exp(%7 - %12)". */
+/* Returns the text of an operand: a value, the bits of an attribute, or a word that all steps
+ * share. */
+static const char *word_text(const void *frame, const Formula *f)
+{
+  const LongRow *r = frame;
+  Arena *a = r->c->arena;
+  if (f->kind == FORMULA_attribute)
+    return arena_printf(a, "%llx", (unsigned long long)r->n.attr[f->index].i);
+  if (f->kind != FORMULA_element) return f->name ? f->name : arena_printf(a, "$%d", (int)f->kind);
+  uint32_t n_inputs = op_of(&r->n)->signature.n_inputs;
+  Value v = f->index < n_inputs ? r->n.in[f->index] : r->given[f->index - n_inputs];
+  if (!v.id) return f->absent;
+  const Node *n = ir_node(r->c->graph, v);
+  return arena_printf(a, "%%%u", is_widening(r->c->graph, n) ? n->in[0].id : v.id);
+}
+
+static const Formula *standing(const void *frame, const Formula *f)
+{
+  const LongRow *r = frame;
+  return code_standing(&r->n, f);
+}
+
+/* Returns the expression of statement i with its values, such as "exp(%7 - %12)". */
 static const char *text_of(const LongRow *r, uint32_t i)
 {
-  const Graph *g = r->c->graph;
-  const CodeStatement *s = &op_row(op_step(r->n.op, i))->code.statements[0];
-  uint32_t n_inputs = op_of(&r->n)->signature.n_inputs;
-  Text out = text_new(r->c->arena);
-  for (uint32_t k = 0; k < s->n_pieces; k++) {
-    const CodePiece *p = &s->pieces[k];
-    if (!code_stands(&r->n, p->condition)) continue;
-    if (p->kind == PIECE_element) {
-      Value v = p->input < n_inputs ? r->n.in[p->input] : r->given[p->input - n_inputs];
-      const Node *n = ir_node(g, v);
-      if (v.id)
-        text_printf(&out, "%%%u", is_widening(g, n) ? n->in[0].id : v.id);
-      else
-        text_printf(&out, "%.*s", (int)p->absent_size, p->absent);
-    } else if (p->kind == PIECE_attribute) {
-      text_printf(&out, "%llx", (unsigned long long)r->n.attr[p->attribute].i);
-    } else {
-      text_printf(&out, "%.*s", (int)p->size, p->text);
-    }
-  }
-  return out.at;
+  const Formula *value = op_row(op_step(r->n.op, i))->code.statements[0].value;
+  return formula_text(r->c->arena, &(FormulaTexts){r, word_text, standing}, value);
 }
 
 static bool same_rows(const RowShape *a, const RowShape *b)

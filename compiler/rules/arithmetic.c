@@ -22,9 +22,7 @@ static bool has_parts(const OpInfo *op)
 {
   for (uint32_t i = 0; i < op->code.n_statements; i++) {
     const CodeStatement *s = &op->code.statements[i];
-    if (s->kind == STATEMENT_near) return true;
-    for (uint32_t k = 0; k < s->n_pieces; k++)
-      if (s->pieces[k].kind == PIECE_size) return true;
+    if (s->kind == STATEMENT_near || formula_has(s->value, FORMULA_size)) return true;
   }
   return false;
 }
@@ -64,7 +62,7 @@ static const char *held_in(Compile *c, const Node *n)
 static bool only_picks(const OpInfo *op)
 {
   const uint64_t none = T_effect | T_picks | T_compares | T_tests | T_as_is;
-  bool copies = op->code.n_statements == 1 && op->code.statements[0].n_pieces == 1;
+  bool copies = op->code.n_statements == 1 && !op->code.statements[0].value->n;
   if (op->traits & none || copies) return true;
   if (op->tmpl == TMPL_row) return !accumulates(op);
   if (op->tmpl == TMPL_file) return !(op->traits & T_totals);

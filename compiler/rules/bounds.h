@@ -21,7 +21,7 @@ Interval interval_sum(Interval a, Interval n);
 /* Moves both bounds outwards by this fraction of the larger one. */
 Interval interval_widen(Interval a, double fraction);
 /* The results of a function of templates/device.cuh; INTERVAL_ANY if bounds_math.c lacks it. */
-Interval interval_call(const char *name, size_t size, const Interval *args, uint32_t n);
+Interval interval_call(const char *name, const Interval *args, uint32_t n);
 
 /* ---- bounds_code.c ---- */
 /* Returns the interval of the results of n, whose op has code. in: for each input, its interval.

@@ -216,13 +216,11 @@ static const struct {
 /* Finds a row of a table by its first field, the name. */
 #define FIND(table, i)                                                                             \
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)                                        \
-    if (is_name(name, size, table[i].name))
+    if (same_name(name, table[i].name))
 
-Interval interval_call(const char *name, size_t size, const Interval *args, uint32_t n)
+Interval interval_call(const char *name, const Interval *args, uint32_t n)
 {
-  const char *prefix = "ampc_";
-  if (size > 5 && is_name(name, 5, prefix)) name += 5, size -= 5;
-  if (is_name(name, size, "nan")) return INTERVAL_NONE;
+  if (same_name(name, "nan")) return INTERVAL_NONE;
   for (uint32_t i = 0; i < n; i++)
     if (is_any(args[i])) return INTERVAL_ANY;
   FIND(monotone, i)

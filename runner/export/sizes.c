@@ -43,10 +43,10 @@ bool sized_varies(const Export *e, Sized q)
 /* ---- formulas ---- */
 
 /* q = (a p + b) / c, where p is the product of the sizes of the set `of` (a bit mask). */
-typedef struct Formula {
+typedef struct SizeFormula {
   uint32_t of;
   int64_t a, b, c;
-} Formula;
+} SizeFormula;
 
 /* Products of large sizes need more than 64 bits. */
 typedef __int128 Wide;
@@ -60,7 +60,7 @@ static Wide product_of(const Export *e, uint32_t set, uint32_t variant)
 }
 
 /* Fits a line through two variants that differ, and checks that the others are on it. */
-static bool fit(const Export *e, Sized q, uint32_t set, Formula *out)
+static bool fit(const Export *e, Sized q, uint32_t set, SizeFormula *out)
 {
   uint32_t v = 1;
   Wide p = product_of(e, set, 0);
@@ -72,7 +72,7 @@ static bool fit(const Export *e, Sized q, uint32_t set, Formula *out)
     c = 1;
   }
   Wide b = q.at[0] * c - a * p;
-  *out = (Formula){set, (int64_t)a, (int64_t)b, (int64_t)c};
+  *out = (SizeFormula){set, (int64_t)a, (int64_t)b, (int64_t)c};
   if (out->a != a || out->b != b || out->c != c) return false;
   for (v = 1; v < e->n_variants; v++)
     if (q.at[v] * c != a * product_of(e, set, v) + b) return false;
@@ -83,7 +83,7 @@ static bool fit(const Export *e, Sized q, uint32_t set, Formula *out)
 static const char *size_of(Export *e, uint32_t i)
 {
   OnnxBuild *b = e->root;
-  Formula f;
+  SizeFormula f;
   for (uint32_t id = 1; id < e->g->nodes.n && !e->size_value[i]; id++) {
     const Node *n = ir_node(e->g, (Value){id});
     for (uint32_t axis = 0; n->op == OP_source && axis < n->rank; axis++) {
@@ -100,7 +100,7 @@ static const char *size_of(Export *e, uint32_t i)
   return e->size_value[i];
 }
 
-static const char *put_formula(Export *e, Formula f)
+static const char *put_formula(Export *e, SizeFormula f)
 {
   OnnxBuild *b = e->root;
   const char *p = NULL;
@@ -119,7 +119,7 @@ static const char *put_formula(Export *e, Formula f)
 const char *sized_value(Export *e, const Node *n, Sized q)
 {
   if (!sized_varies(e, q)) return build_int(e->b, q.at[0]);
-  Formula f;
+  SizeFormula f;
   for (uint32_t set = 1; set < UINT32_C(1) << e->n_sizes; set++) {
     const char *value = fit(e, q, set, &f) ? put_formula(e, f) : NULL;
     if (value) return value;

@@ -48,8 +48,8 @@ typedef struct StepState { /* parameters in the order w, fc.weight */
 
 /* From ops/optimizers.c. The run fails, and names it, if an optimizer lacks formula or recipes. */
 extern const Recipe recipes[];
-typedef void Formula(const Recipe *r, Update *u);
-Formula *optimizer_formula(OptimizerKind kind);
+typedef void UpdateFormula(const Recipe *r, Update *u);
+UpdateFormula *optimizer_formula(OptimizerKind kind);
 /* The second half of a formula, which needs all n weights of a parameter; NULL if there is none. */
 typedef void WholeFormula(const Recipe *r, Update *u, int n);
 WholeFormula *optimizer_whole_formula(OptimizerKind kind);

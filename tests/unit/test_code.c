@@ -1,5 +1,5 @@
-/* The code column of the op table: what its parser finds. A mistake ends the program with a message
- * that names the op. */
+/* The code column of the op table: what its parser finds, and how formulas are printed. A mistake
+ * ends the program with a message that names the op. */
 #include "check.h"
 #include "compiler/graph/ops.h"
 #include <sys/wait.h>
@@ -23,36 +23,82 @@ static OpCode map(const char *text)
   return code_parse(arena, "test", text, &signature, false);
 }
 
+static const char *word(const void *frame, const Formula *f)
+{
+  (void)frame;
+  if (f->name) return f->name;
+  if (f->kind == FORMULA_element) return arena_printf(arena, "$%u", f->index);
+  return f->kind == FORMULA_attribute ? signature.attr[f->index].name : "word";
+}
+
+static const Formula *all(const void *frame, const Formula *f)
+{
+  (void)frame;
+  return f;
+}
+
+static const Formula *without_mode(const void *frame, const Formula *f)
+{
+  (void)frame;
+  while (f->condition == 1) f = f->otherwise;
+  return f;
+}
+
+static bool prints(const char *text, const char *as)
+{
+  const char *got =
+      formula_text(arena, &(FormulaTexts){NULL, word, all}, map(text).statements->value);
+  if (strcmp(got, as) != 0) fprintf(stderr, "`%s` is printed as `%s`\n", text, got);
+  return strcmp(got, as) == 0;
+}
+
 static void test_operands(void)
 {
   OpCode c = map("($0 > 0 ? $0 : $1|0 * $eps)");
   MUST(c.n_statements == 1 && c.result == STATEMENT_value);
   CHECK(c.reads_element[0] && c.reads_element[1] && !c.reads_row_value[1]);
   CHECK(c.chooses && !c.dear && !c.random && !c.uses_length);
-  const CodeStatement *s = &c.statements[0];
-  MUST(s->n_pieces == 9); /* text and operands alternate */
-  CHECK(s->pieces[5].kind == PIECE_element && s->pieces[5].input == 1);
-  CHECK(s->pieces[5].absent_size == 1 && *s->pieces[5].absent == '0' && !s->pieces[1].absent);
-  CHECK(s->pieces[7].kind == PIECE_attribute && s->pieces[7].attribute == 0);
+  const Formula *f = c.statements[0].value;
+  MUST(f->kind == FORMULA_choose && f->in[2]->kind == FORMULA_mul);
+  const Formula *optional = f->in[2]->in[0], *eps = f->in[2]->in[1];
+  CHECK(optional->kind == FORMULA_element && optional->index == 1);
+  CHECK(!strcmp(optional->absent, "0") && !f->in[1]->absent);
+  CHECK(eps->kind == FORMULA_attribute && eps->index == 0);
+}
+
+/* Checks that operators bind as in C, and that brackets are printed only where they matter. */
+static void test_printing(void)
+{
+  CHECK(prints("$0-$1-2", "$0 - $1 - 2"));
+  CHECK(prints("$0 - ($1 - 2)", "$0 - ($1 - 2)"));
+  CHECK(prints("($0 * $1) / 2 + (1)", "$0 * $1 / 2 + 1"));
+  CHECK(prints("$0 * ($1 / 2)", "$0 * ($1 / 2)"));
+  CHECK(prints("-($0 + 1) * -$1", "-($0 + 1) * -$1"));
+  CHECK(prints("!($0 & $1) | $0", "!($0 & $1) | $0"));
+  CHECK(prints("$0 < 1 || $1 >= 0.5 && $0 != 1e5", "$0 < 1 || $1 >= 0.5 && $0 != 1e5"));
+  CHECK(prints("($0 < 1 || $1) && $0", "($0 < 1 || $1) && $0"));
+  CHECK(prints("max($0 ? 1 : 2, exp(-$1))", "max(($0 ? 1 : 2), exp(-$1))"));
+  CHECK(prints("($0 ? 1 : ($1 ? 2 : 3)) + 1", "($0 ? 1 : $1 ? 2 : 3) + 1"));
+  CHECK(prints("($0 ? ($1 ? 1 : 2) : nan())", "($0 ? ($1 ? 1 : 2) : nan())"));
 }
 
 /* Checks that the function sets the cost, not a prefix of its name: `sign` is not `sigmoid`. */
 static void test_cost(void)
 {
-  CHECK(!map("ampc_sign($0)").dear && !map("ampc_max($0, $1)").dear);
-  CHECK(map("ampc_sigmoid($0)").dear && map("ampc_a_new_function($0)").dear);
+  CHECK(!map("sign($0)").dear && !map("max($0, $1)").dear);
+  CHECK(map("sigmoid($0)").dear && map("a_new_function($0)").dear);
   CHECK(!strcmp(map("$uniform + $0").random, "uniform") && map("$uniform").dear);
   CHECK(!strcmp(map("$normal").random, "normal") && map("$normal").uses_index);
 }
 
 static void test_statements(void)
 {
-  OpCode c = row("max m = $0; sum s = ampc_exp($0 - m); let z = m + ampc_log(s); each $0 - z");
+  OpCode c = row("max m = $0; sum s = exp($0 - m); let z = m + log(s); each $0 - z");
   MUST(c.n_statements == 4);
   CHECK(c.statements[0].kind == STATEMENT_max && !strcmp(c.statements[0].name, "m"));
-  MUST(c.statements[1].n_pieces == 6); /* ampc_exp ( $0 _-_ m ) */
-  CHECK(c.statements[1].pieces[0].kind == PIECE_call);
-  CHECK(c.statements[1].pieces[4].kind == PIECE_name);
+  const Formula *power = c.statements[1].value;
+  CHECK(power->kind == FORMULA_call && !strcmp(power->name, "exp"));
+  CHECK(power->in[0]->kind == FORMULA_sub && !strcmp(power->in[0]->in[1]->name, "m"));
   CHECK(c.result == STATEMENT_each && !c.statements[3].name && !c.walks_once);
   CHECK(row("sum s = $0; row s / $n").walks_once && row("sum s = $0; row s / $n").uses_length);
   CHECK(!row("sum s = $0; sum q = $0 - s; row q").walks_once); /* the second sum needs s */
@@ -61,15 +107,17 @@ static void test_statements(void)
   CHECK(c.statements[1].kind == STATEMENT_first && !strcmp(c.statements[1].best, "k_best"));
 }
 
-/* Checks [name: text], a statement or a piece of one that is emitted if the attribute is not 0. */
+/* Checks brackets with a condition around a statement, and around an operand with its operator. */
 static void test_conditions(void)
 {
-  OpCode c = row("sum s = $0;[eps: sum a = $0 * $eps;]row s[mode: + 1]");
+  OpCode c = row("sum s = $0;[eps: sum a = $0 * $eps;]row [mode: 2 * ](s - 1)[mode: + $eps]");
   MUST(c.n_statements == 3);
   CHECK(c.statements[0].condition == -1 && c.statements[1].condition == 0);
   const CodeStatement *last = &c.statements[2];
-  CHECK(last->condition == -1 && last->pieces[0].condition == -1);
-  CHECK(last->pieces[last->n_pieces - 1].condition == 1);
+  CHECK(last->condition == -1 && last->value->condition == 1);
+  const FormulaTexts whole = {NULL, word, all}, less = {NULL, word, without_mode};
+  CHECK(!strcmp(formula_text(arena, &whole, last->value), "2 * (s - 1) + eps"));
+  CHECK(!strcmp(formula_text(arena, &less, last->value), "s - 1"));
 }
 
 /* Parses the text in a child process, because the parser ends the program at a mistake. */
@@ -101,12 +149,16 @@ static void test_mistakes(void)
   CHECK(is_refused("sum s = $0; row t", "no statement before defines `t`"));
   CHECK(is_refused("row [eps $0]", "bad bracket"));
   CHECK(is_refused("sum = $0", "expected a name"));
+  CHECK(is_refused("row $0 $1", "no operator at"));
+  CHECK(is_refused("row ($0", "no ) at"));
+  CHECK(is_refused("row [mode: $0 + ]$1", "no factor"));
 }
 
 int main(void)
 {
   arena = arena_create();
   test_operands();
+  test_printing();
   test_cost();
   test_statements();
   test_conditions();

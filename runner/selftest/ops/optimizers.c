@@ -365,14 +365,14 @@ static void lamb_whole(const Recipe *r, Update *u, int n)
   }
 }
 
-static Formula *const formulas[OPT_COUNT] = {
+static UpdateFormula *const formulas[OPT_COUNT] = {
     [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
     [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta,
     [OPT_NAdam] = nadam,     [OPT_RAdam] = radam,     [OPT_Lion] = lion,
     [OPT_LAMB] = lamb};
 static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
 
-Formula *optimizer_formula(OptimizerKind kind)
+UpdateFormula *optimizer_formula(OptimizerKind kind)
 {
   return formulas[kind];
 }
