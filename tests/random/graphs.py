@@ -92,10 +92,13 @@ def main():
                 print(f"graph {seed}: {kind}: {what.splitlines()[0][:200]}; shrunk: {options.folder}/{seed}.amp", flush=True)
             log.write(f"{first}\t{count}\t{len(wrong)}\t{seconds:.1f}\n")
             log.flush()
-    print(f"{drawn} graphs")
+    print(f"{drawn} graphs of {options.graphs}")
     for kind, n in kinds.most_common():
         print(f"{n:6} {kind}")
-    return 1 if kinds else 0
+    few = len(todo) * TOGETHER // 2
+    if drawn < few:
+        print(f"FAILED: fewer than {few} graphs compile: does job.py read the compiler's messages?")
+    return 1 if kinds or drawn < few else 0
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def add_steps(out, graph, indent, steps, probes):
         for line in step.lines:
             out.add(indent + line, graph, step)
         for name in step.gives if probes and step in probes else []:
-            out.add(f"{indent}what({name})", graph, (step, name))
+            out.add(f'{indent}{name} + "its type"', graph, (step, name))
 
 
 def add_module(out, graph, probes, plain):
@@ -153,14 +153,14 @@ def probe(ampc, folder, trials):
 def ask(ampc, folder, trials, bad, types):
     """Adds the steps that are wrong to `bad`; types: {(step, name): text}"""
     out = Text()
-    out.add("def what(x: str) { return 0 }\n" + draw.OPS)
+    out.add(draw.OPS)
     for graph, steps in trials:
         add_module(out, graph, steps, False)
         out.add(f"model g{graph.seed} = G{graph.seed}()", graph)
         out.add(f"infer see{graph.seed}(x0: f32[2, 4, 6], i0: i64[2, 5]) {{ return g{graph.seed}(x0, i0) }}", graph)
     for line, message in messages(ampc, folder, out):
         graph, step = out.owners[line - 1]
-        asked = re.match(r"`x` of what needs str, got (.*)$", message)
+        asked = re.match(r'`\+` cannot take (.*) and str "its type"$', message)
         if isinstance(step, tuple) and asked:
             types[step] = asked[1]
         elif step is not None:

@@ -186,7 +186,7 @@ def compare(tools, graphs, variants):
 def outside(kind, what, graphs):
     """The graph with an index out of range, by the line in the message."""
     line = re.search(OUTSIDE + r".*, \w+\.amp:(\d+)\)", what)
-    return job.whole(graphs, plain=kind == "plain").owners[int(line[1]) - 1][0] if line else None
+    return job.whole(graphs, plain=kind == "plain").owners[int(line[line.lastindex]) - 1][0] if line else None
 
 
 def examine(tools, graphs, variants, proofs):
