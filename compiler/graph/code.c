@@ -12,8 +12,9 @@ typedef struct CodeParser {
   Arena *arena;
   const char *at;
   FormulaWords words;
-  const char *names[MAX_STATEMENTS]; /* those that the statements so far define */
-  int condition;                     /* attribute of the brackets around `at`; -1: no brackets */
+  const char *attributes[MAX_ATTR];
+  const char *names[MAX_STATEMENTS + 2]; /* those that the statements so far define; dy, y */
+  int condition; /* attribute of the brackets around `at`; -1: no brackets */
   CodeStatement statements[MAX_STATEMENTS];
   uint32_t n_statements;
 } CodeParser;
@@ -176,30 +177,57 @@ static void find_facts(OpCode *code)
   }
 }
 
+static void begin(CodeParser *p, const char *what, const char *op, const OpSignature *signature)
+{
+  for (uint32_t i = 0; i < signature->n_attrs; i++) p->attributes[i] = signature->attr[i].name;
+  p->condition = -1;
+  p->words = (FormulaWords){.table = "ops.def",
+                            .row = arena_printf(p->arena, "%s of op %s", what, op),
+                            .n_inputs = signature->n_inputs,
+                            .attributes = p->attributes,
+                            .n_attributes = signature->n_attrs,
+                            .names = p->names};
+}
+
+static OpCode keep(const CodeParser *p)
+{
+  CodeStatement *kept = arena_array(p->arena, CodeStatement, p->n_statements);
+  memcpy(kept, p->statements, p->n_statements * sizeof *kept);
+  return (OpCode){.statements = kept, .n_statements = p->n_statements};
+}
+
 OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignature *signature,
                   bool row)
 {
-  OpCode code = {0};
-  const char *attributes[MAX_ATTR];
-  CodeParser p = {.arena = arena, .at = text, .condition = -1};
-  for (uint32_t i = 0; i < signature->n_attrs; i++) attributes[i] = signature->attr[i].name;
-  p.words = (FormulaWords){.table = "ops.def",
-                           .row = arena_printf(arena, "code of op %s", op),
-                           .n_inputs = signature->n_inputs,
-                           .attributes = attributes,
-                           .n_attributes = signature->n_attrs,
-                           .names = p.names};
-  if (!*text) return code;
+  CodeParser p = {.arena = arena, .at = text};
+  if (!*text) return (OpCode){0};
+  begin(&p, "code", op, signature);
   if (row)
     read_program(&p);
   else
     add_statement(&p, STATEMENT_value, NULL);
-  CodeStatement *kept = arena_array(arena, CodeStatement, p.n_statements);
-  memcpy(kept, p.statements, p.n_statements * sizeof *kept);
-  code.statements = kept;
-  code.n_statements = p.n_statements;
+  OpCode code = keep(&p);
   find_facts(&code);
   return code;
+}
+
+OpCode gradient_parse(Arena *arena, const char *op, const char *text, const OpSignature *signature)
+{
+  CodeParser p = {.arena = arena, .at = text, .names = {"dy", "y"}};
+  begin(&p, "gradient", op, signature);
+  p.words.n_names = 2;
+  for (;;) {
+    p.at += strspn(p.at, " ");
+    if (strncmp(p.at, "let ", 4) == 0)
+      read_statement(&p);
+    else if (*p.at && *p.at != ';')
+      add_statement(&p, STATEMENT_value, NULL);
+    else
+      p.statements[p.n_statements++] = (CodeStatement){.kind = STATEMENT_value, .condition = -1};
+    if (*p.at != ';') break;
+    p.at++;
+  }
+  return keep(&p);
 }
 
 /* ---- steps ---- */

@@ -64,6 +64,11 @@ struct OpSignature;
 OpCode code_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool row);
 
+/* Parses the gradient formulas of an op, the text of by(..). A statement is a `let`, or the
+ * gradient of the next input; its value is NULL if there is none. Formulas may name dy and y. */
+OpCode gradient_parse(Arena *arena, const char *op, const char *text,
+                      const struct OpSignature *signature);
+
 /* Converts statement `i` of a row program to the code of a map op. Input n_inputs + k of the map op
  * is the result of statement k. Values of a row become elements of these inputs. */
 OpCode code_step(Arena *arena, const OpCode *program, uint32_t i, uint32_t n_inputs);

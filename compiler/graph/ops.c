@@ -11,6 +11,7 @@
 #include <string.h>
 
 static OpInfo table[OP_COUNT] = {
+#define grad_by(text) grad_formula, .gradient_text = text
 #define AMPC_OP(op_name, sig, rule, prec, grad, template, trait_set, text, about)                  \
   [OP_##op_name] = {.name = #op_name,                                                              \
                     .signature_text = sig,                                                         \
@@ -22,6 +23,7 @@ static OpInfo table[OP_COUNT] = {
                     .code_text = text,                                                             \
                     .doc = about},
 #include "ops.def"
+#undef grad_by
 };
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 _Atomic(const OpInfo *) op_rows_parsed;
@@ -283,6 +285,8 @@ static void parse_all(void)
       parse_file_args(op);
     else
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
+    if (op->gradient_text)
+      op->back = gradient_parse(memory, op->name, op->gradient_text, &op->signature);
   }
   atomic_store_explicit(&op_rows_parsed, add_steps(), memory_order_release);
 }
@@ -398,6 +402,36 @@ bool op_draws(const Node *n)
   const OpInfo *op = op_of(n);
   return op->code.random && (op->tmpl != TMPL_file || attr_float(n, "p") > 0);
 }
+
+/* True if the formula names y. */
+static bool names_result(const Formula *f)
+{
+  bool found = f->kind == FORMULA_name && strcmp(f->name, "y") == 0;
+  for (uint32_t i = 0; i < f->n; i++) found |= names_result(f->in[i]);
+  return found;
+}
+
+bool gradient_reads_result(const OpInfo *op)
+{
+  bool reads = op->gradient == grad_relu;
+  for (uint32_t i = 0; i < op->back.n_statements; i++) {
+    const Formula *f = op->back.statements[i].value;
+    reads |= f && names_result(f);
+  }
+  return reads;
+}
+
+bool gradient_is_passed(const OpInfo *op)
+{
+  for (uint32_t i = 0; i < op->back.n_statements; i++) {
+    const Formula *f = op->back.statements[i].value;
+    if (f && f->kind == FORMULA_minus) f = f->in[0];
+    if (!f || f->kind != FORMULA_name || strcmp(f->name, "dy") != 0) return false;
+  }
+  return op->back.n_statements > 0;
+}
+
+/* ---- code ---- */
 
 bool code_stands(const Node *n, int condition)
 {

@@ -72,12 +72,14 @@ typedef struct OpInfo {
   /* Adds the gradients of n's inputs to the graph, given dy. Writes a Value (or {0}) for each input
    * to out_dx. NULL: not differentiable, the gradient is zero. */
   void (*gradient)(Compile *c, Value n, Value dy, Value *out_dx);
+  const char *gradient_text; /* the formulas of grad_formula, else NULL */
   OpTemplate tmpl;
   uint64_t traits; /* OpTrait */
   const char *code_text;
   const char *doc; /* help text of one line, often a formula; "" for most internal ops */
   OpSignature signature;
   OpCode code; /* only map and row ops have it */
+  OpCode back; /* the parsed gradient_text */
   FileArg file_args[MAX_FILE_ARGS];
   uint32_t n_file_args;
   const struct OwnOp *own; /* the declaration of an own op; NULL: an op of the table */
@@ -148,6 +150,11 @@ bool op_draws(const Node *n);
 
 /* Finds the bit mask of the axes that n reduces. Returns false if n reduces no set of axes. */
 bool op_axes(const Node *n, uint64_t *out);
+
+/* gradient_reads_result: true if the gradient is computed from the result of the op.
+ * gradient_is_passed: true if the gradients of all inputs are dy or -dy. */
+bool gradient_reads_result(const OpInfo *op);
+bool gradient_is_passed(const OpInfo *op);
 
 /* True if a condition holds for n: it is -1, or the index of an attribute that is not 0. */
 bool code_stands(const Node *n, int condition);
@@ -236,7 +243,9 @@ bool tangents_find(Tangents *t, const Value *x, const Value *along, uint32_t n_x
 bool op_has_tangent(OpKind op);
 
 bool shape_step(Compile *c, Node *n);
+#define grad_by(text) grad_formula
 #define AMPC_OP(name, sig, shape, prec, grad, tmpl, traits, code, doc)                             \
   bool shape_##shape(Compile *c, Node *n);                                                         \
   void grad_##grad(Compile *c, Value n, Value dy, Value *out_dx);
 #include "ops.def"
+#undef grad_by

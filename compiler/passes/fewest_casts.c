@@ -87,7 +87,7 @@ static bool is_shuffle(const Node *n)
 
 static bool adds(const Node *n)
 {
-  return op_of(n)->gradient == grad_add || op_of(n)->gradient == grad_sub;
+  return op_has(n, T_mixes) && gradient_is_passed(op_of(n));
 }
 
 static void find_depths(Fewest *f)
@@ -199,14 +199,9 @@ static void find_readers(Fewest *f)
  */
 static bool lies_in_f32(const Fewest *f, Value v, uint8_t readers)
 {
-  static void (*const read_result[])(Compile *, Value, Value, Value *) = {
-      grad_relu,  grad_slope_by_result, grad_sqrt,    grad_exp,
-      grad_expm1, grad_reciprocal,      grad_softmax, grad_log_softmax};
   const Node *n = ir_node(f->g, v);
   if (f->read[v.id] & readers) return true;
-  for (size_t i = 0; i < sizeof read_result / sizeof *read_result; i++)
-    if (op_of(n)->gradient == read_result[i]) return is_trained(f->g, n);
-  return false;
+  return gradient_reads_result(op_of(n)) && is_trained(f->g, n);
 }
 
 /* Forward: node `id` makes a value of which both forms are needed. */

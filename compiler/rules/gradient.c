@@ -1,4 +1,4 @@
-/* Gradient rules of casts, moves and elementwise ops. */
+/* Gradient rules of casts, moves and elementwise ops that are no formulas. */
 #include "gradient.h"
 #include <math.h>
 
@@ -72,17 +72,6 @@ void grad_none(Compile *c, Value n, Value dy, Value *out_dx)
 }
 
 /* ---- types and shapes ---- */
-
-/* dx is dy. backward.c casts every gradient to the type of its input, and sums over axes along
- * which the input was repeated. */
-void grad_passed(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  (void)c, (void)n;
-  out_dx[0] = dy;
-}
-
-/* dx is the op itself, applied to dy: the op swaps two axes, flips or negates. */
-RULE(grad_again, back_like(b, b->n.op, &dy, 1))
 
 /* dx is dy in the shape of x. */
 void grad_reshape(Compile *c, Value n, Value dy, Value *out_dx)
@@ -163,22 +152,6 @@ void grad_cat(Compile *c, Value n, Value dy, Value *out_dx)
 
 /* ---- one input ---- */
 
-/* If op NAME has an op NAME_backward, dx is NAME_backward(dy, x). Derivatives at corners are those
- * of PyTorch: at 0, the derivative of elu is alpha; at a bound, that of clamp is 0. */
-static Value slope_times(Back *b, Value of)
-{
-  OpKind op = op_named(arena_printf(b->c->arena, "%s_backward", op_of(&b->n)->name));
-  return back_like(b, op, (Value[]){b->dy, of}, 2);
-}
-
-RULE(grad_slope, slope_times(b, x[0]))
-
-/* dx is NAME_backward(dy, y): dy y (1 - y) for sigmoid, dy (1 - y^2) for tanh. */
-RULE(grad_slope_by_result, slope_times(b, n))
-
-/* y = |x|: dx = dy sign(x), 0 at 0 as in PyTorch */
-RULE(grad_abs, back_mul(b, dy, back_unary(b, OP_sign, x[0])))
-
 /* Returns dx of a relu that only a max_pool2d reads; {0} if dy does not come from a max_pool2d. The
  * maximum of a window is also in the pool's result, which is smaller, and shows whether relu's
  * input was above 0. So relu's mask is applied to the gradient of the pool's result. The bits do
@@ -205,46 +178,6 @@ void grad_relu(Compile *c, Value n, Value dy, Value *out_dx)
   if (!out_dx[0].id) out_dx[0] = back_binary(b, OP_relu_backward, dy, n);
 }
 
-/* y = erf(x): dx = dy 2 / sqrt(pi) exp(-x^2) */
-void grad_erf(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value bell = back_unary(b, OP_exp, back_unary(b, OP_neg, back_mul(b, x[0], x[0])));
-  out_dx[0] = back_mul(b, back_scale(b, bell, 2 / sqrt(acos(-1.0))), dy);
-}
-
-/* y = sqrt(x): dx = dy / (2 y) */
-RULE(grad_sqrt, back_binary(b, OP_div, dy, back_scale(b, n, 2)))
-
-/* y = exp(x): dx = dy y */
-RULE(grad_exp, back_mul(b, dy, n))
-
-/* y = exp(x) - 1: dx = dy (y + 1) */
-RULE(grad_expm1, back_mul(b, dy, back_binary(b, OP_add, n, back_number(b, 1))))
-
-/* y = log(x): dx = dy / x */
-RULE(grad_log, back_binary(b, OP_div, dy, x[0]))
-
-/* y = log(1 + x): dx = dy / (1 + x) */
-RULE(grad_log1p, back_binary(b, OP_div, dy, back_binary(b, OP_add, x[0], back_number(b, 1))))
-
-/* y = log(x) / log(2): dx = dy / (x log(2)) */
-RULE(grad_log2, back_binary(b, OP_div, dy, back_scale(b, x[0], log(2.0))))
-
-/* y = x^(-1/2): dx = -dy y^3 / 2 */
-void grad_rsqrt(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value cube = back_mul(b, back_mul(b, n, n), n);
-  out_dx[0] = back_mul(b, back_scale(b, dy, -0.5), cube);
-}
-
-/* y = 1 / x: dx = -dy y^2 */
-RULE(grad_reciprocal, back_mul(b, back_unary(b, OP_neg, dy), back_mul(b, n, n)))
-
-/* y = log(1 + exp(x)): dx = dy sigmoid(x) */
-RULE(grad_softplus, back_mul(b, dy, back_unary(b, OP_sigmoid, x[0])))
-
 /* y = kept ? x / (1 - p) : 0, and dx is the same function of dy. The mask is not stored: the same
  * stream draws the same numbers again. */
 void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
@@ -254,82 +187,16 @@ void grad_drop(Compile *c, Value n, Value dy, Value *out_dx)
   back_draws(b, out_dx[0]);
 }
 
-/* The mask is computed from the numbers x[1], which backward reads again: dx drops the same
- * samples. */
-RULE(grad_drop_parts, back_like(b, OP_drop_parts, (Value[]){dy, x[1]}, 2))
-
-/* y has the shape of input 0 and the value of input 1, so only input 1 has a gradient. */
-void grad_like(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  (void)c, (void)n;
-  out_dx[1] = dy;
-}
-
 /* ---- several inputs ---- */
-
-/* y = x + z: dx = dz = dy */
-void grad_add(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  (void)c, (void)n;
-  out_dx[0] = out_dx[1] = dy;
-}
-
-/* y = x - z: dx = dy, dz = -dy */
-RULE_2(grad_sub, dy, back_unary(b, OP_neg, dy))
-
-/* y = x z: dx = dy z, dz = dy x */
-RULE_2(grad_mul, back_mul(b, dy, x[1]), back_mul(b, dy, x[0]))
-
-/* y = x + v z w: dx = dy, dz = dy v w, dw = dy v z */
-void grad_addcmul(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value scaled = back_scale(b, dy, attr_float(&b->n, "value"));
-  out_dx[0] = dy;
-  out_dx[1] = back_mul(b, scaled, x[2]);
-  out_dx[2] = back_mul(b, scaled, x[1]);
-}
-
-/* y = x + v z / w: dx = dy, dz = dy v / w, dw = -dy v z / w^2 */
-void grad_addcdiv(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value dz = back_binary(b, OP_div, back_scale(b, dy, attr_float(&b->n, "value")), x[2]);
-  out_dx[0] = dy;
-  out_dx[1] = dz;
-  out_dx[2] = back_unary(b, OP_neg, back_mul(b, dz, back_binary(b, OP_div, x[1], x[2])));
-}
-
-/* y = x if x > 0, with dx = dy; else y = w x, with dx = dy w and dw = dy x */
-void grad_prelu(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value above = back_binary(b, OP_gt, x[0], back_number(b, 0));
-  out_dx[0] = back_where(b, above, dy, back_mul(b, dy, x[1]));
-  out_dx[1] = back_where(b, above, back_number(b, 0), back_mul(b, dy, x[0]));
-}
-
-/* y = x / z: dx = dy / z, dz = -dy y / z */
-RULE_2(grad_div, back_binary(b, OP_div, dy, x[1]),
-       back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1])))
 
 /* The rule of div, but 0 if no element counts. */
 void grad_counted_mean(Compile *c, Value n, Value dy, Value *out_dx)
 {
   BEGIN;
   Value zero = back_number(b, 0), empty = back_binary(b, OP_eq, x[1], zero);
-  grad_div(c, n, dy, out_dx);
+  out_dx[0] = back_binary(b, OP_div, dy, x[1]);
+  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1]));
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = back_where(b, empty, zero, out_dx[i]);
-}
-
-/* y = x - z floor(x / z), where the floor is piecewise constant:
- *   dx = dy, dz = -dy floor(x / z) */
-void grad_remainder(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = dy;
-  Value times = back_binary(b, OP_floor_divide, x[0], x[1]);
-  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), times);
 }
 
 /* Returns e x^(e - 1), the derivative of x^e, for a literal e that is not 0. The most frequent
@@ -362,53 +229,4 @@ void grad_pow(Compile *c, Value n, Value dy, Value *out_dx)
                               back_binary(b, OP_ge, x[1], zero));
   Value by_power = back_mul(b, n, back_unary(b, OP_log, x[0]));
   out_dx[1] = back_mul(b, dy, back_where(b, settled, zero, by_power));
-}
-
-/* Returns the gradient of x in max(x, z) or min(x, z): dy if x is the result, dy / 2 if x equals z
- * (as in PyTorch), else 0. `loses` is the comparison that is true if x is not the result. */
-static Value share_of(Back *b, OpKind loses, Value x, Value z)
-{
-  Value tie = back_where(b, back_binary(b, OP_eq, x, z), back_scale(b, b->dy, 0.5), b->dy);
-  return back_where(b, back_binary(b, loses, x, z), back_number(b, 0), tie);
-}
-
-RULE_2(grad_maximum, share_of(b, OP_lt, x[0], x[1]), share_of(b, OP_lt, x[1], x[0]))
-
-RULE_2(grad_minimum, share_of(b, OP_gt, x[0], x[1]), share_of(b, OP_gt, x[1], x[0]))
-
-/* y = condition ? x : z. The condition is a bool and has no gradient. */
-void grad_where(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value zero = back_number(b, 0);
-  out_dx[1] = back_where(b, x[0], dy, zero);
-  out_dx[2] = back_where(b, x[0], zero, dy);
-}
-
-/* x are logits, t targets: y = (1 - t) x + softplus(-x)
- *   dx = dy (sigmoid(x) - t), dt = -dy x */
-void grad_bce_with_logits(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value slope = back_binary(b, OP_sub, back_unary(b, OP_sigmoid, x[0]), x[1]);
-  out_dx[0] = back_mul(b, slope, dy);
-  out_dx[1] = back_unary(b, OP_neg, back_mul(b, x[0], dy));
-}
-
-/* x are probabilities, t targets: dx = dy (x - t) / (x (1 - x)), dt = dy (log(1 - x) - log x) */
-void grad_bce(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  out_dx[0] = ir_append(c, &b->at, OP_bce_backward, (Value[]){dy, x[0], x[1]}, 3, NULL);
-  Value out = back_unary(b, OP_log1p, back_unary(b, OP_neg, x[0]));
-  out_dx[1] = back_mul(b, dy, back_binary(b, OP_sub, out, back_unary(b, OP_log, x[0])));
-}
-
-/* y = (x - z)^2: dx = 2 dy (x - z), dz = -dx */
-void grad_squared_error(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  BEGIN;
-  Value slope = back_scale(b, back_binary(b, OP_sub, x[0], x[1]), 2);
-  out_dx[0] = back_mul(b, slope, dy);
-  out_dx[1] = back_unary(b, OP_neg, out_dx[0]);
 }

@@ -43,18 +43,10 @@ Value back_like(Back *b, OpKind op, const Value *in, uint32_t n);
   const Value *x = b->n.in;                                                                        \
   (void)x
 
-/* Defines a gradient rule by one expression: the gradient of input 0. RULE_2 takes a second one,
- * the gradient of input 1. */
+/* Defines a gradient rule by one expression: the gradient of input 0. */
 #define RULE(name, dx)                                                                             \
   void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \
   {                                                                                                \
     BEGIN;                                                                                         \
     out_dx[0] = (dx);                                                                              \
-  }
-#define RULE_2(name, dx, dz)                                                                       \
-  void name(Compile *c, Value n, Value dy, Value *out_dx)                                          \
-  {                                                                                                \
-    BEGIN;                                                                                         \
-    out_dx[0] = (dx);                                                                              \
-    out_dx[1] = (dz);                                                                              \
   }

@@ -91,7 +91,3 @@ void grad_pick_ordered(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = ir_append(c, &b->at, OP_place_ordered, (Value[]){dy, x[1]}, 2,
                         ATTRS({"dim", {.i = dim}}, {"size", {.i = back_in(b, 0)->dim[dim]}}));
 }
-
-/* The element that is placed at `order` receives dy from there. */
-RULE(grad_place_ordered, ir_append(c, &b->at, OP_pick_ordered, (Value[]){dy, x[1]}, 2,
-                                   ATTRS({"dim", {.i = attr_int(&b->n, "dim")}})))

@@ -197,8 +197,6 @@ RULE(grad_avg_pool2d, sized_image(b, OP_avg_pool2d_backward, &dy, 1))
 
 RULE(grad_adaptive_avg_pool2d, sized_image(b, OP_adaptive_avg_pool2d_backward, &dy, 1))
 
-RULE(grad_interpolate_nearest, back_like(b, OP_interpolate_nearest_backward, &dy, 1))
-
 RULE(grad_resample, sized_image(b, OP_resample_backward, &dy, 1))
 
 static const char *result_size(uint32_t spatial, uint32_t axis)

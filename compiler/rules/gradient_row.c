@@ -46,17 +46,6 @@ void grad_amax(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_where(&b, extreme, share, back_number(&b, 0));
 }
 
-/* The element at the index of argmax receives all of dy, even if other elements equal it. */
-RULE(grad_max_along, back_like(b, OP_max_along_backward, (Value[]){b->n.in[0], dy}, 2))
-
-RULE(grad_min_along, back_like(b, OP_min_along_backward, (Value[]){b->n.in[0], dy}, 2))
-
-/* dx = y (dy - sum(dy y)), with the sum along the row */
-RULE(grad_softmax, back_like(b, OP_softmax_backward, (Value[]){dy, n}, 2))
-
-/* dx = dy - exp(y) sum(dy), with the sum along the row */
-RULE(grad_log_softmax, back_like(b, OP_log_softmax_backward, (Value[]){dy, n}, 2))
-
 /* dx = dy softmax(x). The form dy exp(x - y) is less exact: if x is large, the rounded y has too
  * few digits. A row of all -inf has y = -inf; its gradient is 0. */
 void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
@@ -70,40 +59,16 @@ void grad_logsumexp(Compile *c, Value n, Value dy, Value *out_dx)
   out_dx[0] = back_mul(&b, keep_axes(&b, dy, axes), share);
 }
 
-/* y = sum (x - mean)^2 / (n - correction): dx = dy 2 (x - mean) / (n - correction). The terms
- * through the mean cancel. */
-RULE(grad_row_var, back_like(b, OP_row_var_backward, (Value[]){b->n.in[0], dy}, 2))
-
-/* y = sqrt(var): dx = dy (x - mean) / (y (n - correction)); 0 if y is 0 */
-RULE(grad_row_std, back_like(b, OP_row_std_backward, (Value[]){b->n.in[0], n, dy}, 3))
-
-/* y = z weight + bias with z = (x - mean) rstd. z is computed again, as layer_norm without weight:
- * that is cheaper than keeping it. dweight = dy z and dbias = dy have the shape of y; backward.c
- * sums them. */
-void grad_layer_norm(Compile *c, Value n, Value dy, Value *out_dx)
+/* z = y (dy - sum(dy y)). The gradient of dy is the same op with dz instead of dy; the gradient of
+ * y is dz (dy - sum(dy y)) - dy sum(dz y). */
+void grad_softmax_backward(Compile *c, Value n, Value dy, Value *out_dx)
 {
-  Back b = back_begin(c, n, dy);
-  Value x = b.n.in[0], weight = b.n.in[1], bias = b.n.in[2];
-  out_dx[0] = back_like(&b, OP_layer_norm_backward, (Value[]){x, dy, weight}, 3);
-  if (weight.id) out_dx[1] = back_mul(&b, dy, back_like(&b, OP_layer_norm, &x, 1));
-  if (bias.id) out_dx[2] = dy;
-}
-
-/* y = z weight with z = x r. z is computed again, as rms_norm without weight. dweight = dy z has
- * the shape of y. */
-void grad_rms_norm(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  Value x = b.n.in[0], weight = b.n.in[1];
-  out_dx[0] = back_like(&b, OP_rms_norm_backward, (Value[]){x, dy, weight}, 3);
-  if (weight.id) out_dx[1] = back_mul(&b, dy, back_like(&b, OP_rms_norm, &x, 1));
-}
-
-/* dx = dy (softmax(x) - one_hot(target)), with one dy per row. The formula with label smoothing is
- * in ops.def. Targets are integers and have no gradient. */
-void grad_cross_entropy(Compile *c, Value n, Value dy, Value *out_dx)
-{
-  Back b = back_begin(c, n, dy);
-  Value in[3] = {b.n.in[0], b.n.in[1], dy};
-  out_dx[0] = back_like(&b, OP_cross_entropy_backward, in, 3);
+  Back back = back_begin(c, n, dy), *b = &back;
+  Value d = back_wide(b, b->n.in[0]), y = back_wide(b, b->n.in[1]), dz = back_wide(b, dy);
+  uint64_t axis = 1ull << attr_int(&b->n, "dim");
+  Value own = ir_reduce(c, &b->at, OP_sum, back_mul(b, d, y), axis, true);
+  Value back_own = ir_reduce(c, &b->at, OP_sum, back_mul(b, dz, y), axis, true);
+  Value first = back_mul(b, dz, back_binary(b, OP_sub, d, own));
+  out_dx[0] = back_like(b, OP_softmax_backward, (Value[]){dy, b->n.in[1]}, 2);
+  out_dx[1] = back_binary(b, OP_sub, first, back_mul(b, d, back_own));
 }
