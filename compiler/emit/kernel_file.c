@@ -183,15 +183,6 @@ const EmbeddedFile *kernel_file(const Kernel *k)
   return tensor ? template_tensor_file(op) : template_file(op);
 }
 
-bool template_uses(const Kernel *k, const char *name)
-{
-  TemplateLines lines = {.arena = k->c->arena};
-  template_read(&lines, op_of(ir_node(k->g, k->group->anchor)), kernel_file(k));
-  for (uint32_t i = 0; i < lines.n; i++)
-    if (line_uses(lines.at[i], name)) return true;
-  return false;
-}
-
 /* Finds the images that a pool reads and the results that it writes. The gradient of a pool writes
  * what the pool reads, so its node and its input are swapped. */
 static void find_images(Template *t)
@@ -203,7 +194,7 @@ static void find_images(Template *t)
   t->results = ir_image_dims(back ? in : t->n);
 }
 
-void emit_file(Kernel *k)
+static Template template_of(Kernel *k)
 {
   const Node *n = ir_node(k->g, k->group->anchor);
   const OpInfo *op = op_of(n);
@@ -216,5 +207,21 @@ void emit_file(Kernel *k)
   if (is_pick(op)) t.pick = pick_of(k, n);
   if (has_attr(op, "group"))
     t.parts = param_parts(k->g, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
+  return t;
+}
+
+bool template_uses(Kernel *k, const char *name)
+{
+  Template t = template_of(k);
+  TemplateLines lines = {.arena = k->c->arena};
+  template_read(&lines, t.op, kernel_file(k));
+  for (uint32_t i = 0; i < lines.n; i++)
+    if (line_stands(&t, lines.at[i]) && line_uses(lines.at[i], name)) return true;
+  return false;
+}
+
+void emit_file(Kernel *k)
+{
+  Template t = template_of(k);
   put_template(&t, kernel_file(k));
 }

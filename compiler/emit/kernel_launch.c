@@ -34,7 +34,7 @@ static void use_names(const Kernel *launch, Kernel *part)
 }
 
 /* Declares the template's own names for its arguments as copies of the launch's arguments. */
-static void put_own_names(const Kernel *launch, const Kernel *part)
+static void put_own_names(const Kernel *launch, Kernel *part)
 {
   for (uint32_t i = 0; i < part->args.n; i++) {
     const KernelArg *a = &part->args.at[i];

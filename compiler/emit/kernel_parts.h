@@ -214,9 +214,9 @@ void emit_row(Kernel *k);    /* kernel_row.c: row ops */
 void emit_own(Kernel *k);    /* kernel_own.c: an op of the job */
 const char *own_argument_list(const Kernel *k);
 const char *own_argument_name(const Kernel *k, const KernelArg *a);
-void emit_file(Kernel *k);                             /* kernel_file.c: templates/<op>.cu */
-const EmbeddedFile *kernel_file(const Kernel *k);      /* the template of an op with a file */
-bool template_uses(const Kernel *k, const char *name); /* true if its text names this argument */
+void emit_file(Kernel *k);                        /* kernel_file.c: templates/<op>.cu */
+const EmbeddedFile *kernel_file(const Kernel *k); /* the template of an op with a file */
+bool template_uses(Kernel *k, const char *name);  /* true if its text names this argument */
 /* kernel_columns.c: Prints im2col.cu or conv_whole*.cu. */
 void emit_columns(Kernel *k, const Convolution *v);
 

@@ -113,7 +113,7 @@ def signals(_):
         hang_up = () if target == "mpirun" else (signal.SIGHUP,)  # that of MPICH kills all
         for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
             what, save = f"{number.name} to {target}", work(f"save.{target}.{number}")
-            job = Run(2, "--save", save)
+            job = Run(2, "--save", save, "--set", "train.steps=100000")  # it must not end before the signal
             check(f"{what}: it runs", job.wait_for("step 5/"), job.text())
             os.kill(job.child.pid if target == "mpirun" else job.rank(target), number)
             status = job.end()
@@ -122,7 +122,8 @@ def signals(_):
             note = re.findall(r"interrupted after step (\d+)", job.text())
             check(f"{what}: saved once, after step {note}", len(note) == 1 and os.path.exists(save), job.text()[-800:])
             nobody(what)
-            run(1, "-q", "--resume", save, "--save", save, JOB)
+            after = str(int(note[0]) + 5) if note else "400"
+            run(1, "-q", "--resume", save, "--save", save, "--set", f"train.steps={after}", JOB)
     for target in 0, 1:
         save = work(f"save{target}")
         job = Run(2, "--save", save)
