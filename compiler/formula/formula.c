@@ -14,15 +14,20 @@ enum { LEVEL_choose, LEVEL_or, LEVEL_unary = 8, LEVEL_word };
 static const struct {
   const char *text;
   int level;
-} operators[FORMULA_choose] = {
-    [FORMULA_minus] = {"", 0},       [FORMULA_mul] = {"*", 7},
-    [FORMULA_div] = {"/", 7},        [FORMULA_add] = {"+", 6},
-    [FORMULA_sub] = {"-", 6},        [FORMULA_at_most] = {"<=", 5},
-    [FORMULA_at_least] = {">=", 5},  [FORMULA_less] = {"<", 5},
-    [FORMULA_more] = {">", 5},       [FORMULA_equal] = {"==", 4},
-    [FORMULA_unequal] = {"!=", 4},   [FORMULA_and] = {"&&", LEVEL_or + 1},
-    [FORMULA_or] = {"||", LEVEL_or}, [FORMULA_bits_and] = {"&", 3},
-    [FORMULA_bits_or] = {"|", 2}};
+} operators[FORMULA_choose] = {[FORMULA_mul] = {"*", 7},
+                               [FORMULA_div] = {"/", 7},
+                               [FORMULA_add] = {"+", 6},
+                               [FORMULA_sub] = {"-", 6},
+                               [FORMULA_at_most] = {"<=", 5},
+                               [FORMULA_at_least] = {">=", 5},
+                               [FORMULA_less] = {"<", 5},
+                               [FORMULA_more] = {">", 5},
+                               [FORMULA_equal] = {"==", 4},
+                               [FORMULA_unequal] = {"!=", 4},
+                               [FORMULA_and] = {"&&", LEVEL_or + 1},
+                               [FORMULA_or] = {"||", LEVEL_or},
+                               [FORMULA_bits_and] = {"&", 3},
+                               [FORMULA_bits_or] = {"|", 2}};
 
 _Noreturn void formula_broken(const FormulaWords *words, const char *what, const char *word,
                               size_t size)

@@ -10,7 +10,7 @@
  *   $size     the number of rows that part $c of $rows rows has
  *   $uniform $normal          the element's random number
  *   s         a name that an earlier statement defines
- *   max(a, b) a function of templates/device.cuh, there ampc_max
+ *   max(a, b) a function: in code one of templates/device.cuh, there ampc_max; in gradients an op
  *   - ! * / + - < <= > >= == != & | && || a ? b : c
  *   a[dim: + b]  [dim: a * ]b   a + b, a * b if attribute `dim` is not 0; else a, b
  *

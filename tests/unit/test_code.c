@@ -120,6 +120,22 @@ static void test_conditions(void)
   CHECK(!strcmp(formula_text(arena, &less, last->value), "s - 1"));
 }
 
+/* Checks formulas of gradients: one for each input, of which some may be empty. */
+static void test_gradients(void)
+{
+  OpCode c = gradient_parse(arena, "test", "let d = dy * $eps; ; -d * y", &signature);
+  MUST(c.n_statements == 3);
+  CHECK(c.statements[0].kind == STATEMENT_let && !strcmp(c.statements[0].name, "d"));
+  CHECK(c.statements[1].kind == STATEMENT_value && !c.statements[1].value);
+  const Formula *f = c.statements[2].value;
+  MUST(c.statements[2].kind == STATEMENT_value && f && f->kind == FORMULA_mul);
+  CHECK(f->in[0]->kind == FORMULA_minus && !strcmp(f->in[1]->name, "y"));
+  CHECK(gradient_reads_result(op_row(OP_tanh)) && gradient_reads_result(op_row(OP_relu)));
+  CHECK(!gradient_reads_result(op_row(OP_sin)) && !gradient_reads_result(op_row(OP_sum)));
+  CHECK(gradient_is_passed(op_row(OP_sub)) && gradient_is_passed(op_row(OP_neg)));
+  CHECK(!gradient_is_passed(op_row(OP_mul)) && !gradient_is_passed(op_row(OP_like)));
+}
+
 /* Parses the text in a child process, because the parser ends the program at a mistake. */
 static bool is_refused(const char *text, const char *message)
 {
@@ -162,6 +178,7 @@ int main(void)
   test_cost();
   test_statements();
   test_conditions();
+  test_gradients();
   test_mistakes();
   arena_destroy(arena);
   return check_done();
