@@ -151,6 +151,14 @@ bool op_draws(const Node *n);
 /* Finds the bit mask of the axes that n reduces. Returns false if n reduces no set of axes. */
 bool op_axes(const Node *n, uint64_t *out);
 
+/* Formulas with lets whose functions are ops, such as gradients. code_op: the op of an operator or
+ * function. code_let: the statement that defines a name, or NULL. code_is_number: true if the
+ * formula names no input, dy or y; then code_number() computes it. */
+OpKind code_op(const Formula *f);
+const CodeStatement *code_let(const OpCode *code, const char *name);
+bool code_is_number(const OpCode *code, const Formula *f);
+double code_number(const Node *n, const OpCode *code, const Formula *f);
+
 /* gradient_reads_result: true if the gradient is computed from the result of the op.
  * gradient_is_passed: true if the gradients of all inputs are dy or -dy. */
 bool gradient_reads_result(const OpInfo *op);

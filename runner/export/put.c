@@ -47,7 +47,7 @@ static const Same same[] = {
 #include "runner/onnx/onnx.def"
 };
 
-static const char *onnx_same(OpKind op)
+const char *onnx_same(OpKind op)
 {
   for (size_t i = 0; i < sizeof same / sizeof *same; i++)
     if (same[i].op == op) return same[i].onnx;

@@ -3,8 +3,7 @@
 #include "compiler/graph/ops.h"
 #include "put_ops.h"
 
-/* The type in which ONNX computes values of a type */
-static DType work(DType type)
+DType put_type(DType type)
 {
   if (ampc_is_float(type)) return AMPC_F32;
   return type == AMPC_I64 ? AMPC_I64 : AMPC_I32;
@@ -13,19 +12,19 @@ static DType work(DType type)
 /* Input i in a type in which the result can be computed */
 static const char *wide(Export *e, const Node *n, uint32_t i)
 {
-  return in_as(e, n, i, work(n->dtype));
+  return in_as(e, n, i, put_type(n->dtype));
 }
 
 /* Input 0 of an op whose result has another type */
 static const char *own(Export *e, const Node *n)
 {
   DType type = in_node(e, n, 0)->dtype;
-  return put_cast(e, in_value(e, n, 0), type, work(type));
+  return put_cast(e, in_value(e, n, 0), type, put_type(type));
 }
 
 static const char *rounded(Export *e, const Node *n, const char *x)
 {
-  return put_cast(e, x, work(n->dtype), n->dtype);
+  return put_cast(e, x, put_type(n->dtype), n->dtype);
 }
 
 static const char *one(Export *e, const char *op, const char *x)
@@ -50,65 +49,10 @@ static const char *number(Export *e, double v)
 
 /* ---- elementwise ---- */
 
-const char *put_gelu_erf(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0), *t = one(e, "Erf", two(e, "Div", x, number(e, sqrt(2))));
-  return rounded(e, n,
-                 two(e, "Mul", two(e, "Mul", x, two(e, "Add", t, number(e, 1))), number(e, 0.5)));
-}
-
-const char *put_gelu_tanh(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0), *cube = two(e, "Mul", x, two(e, "Mul", x, x));
-  const char *t = two(e, "Add", x, two(e, "Mul", cube, number(e, 0.044715)));
-  t = one(e, "Tanh", two(e, "Mul", t, number(e, sqrt(2 / acos(-1)))));
-  return rounded(e, n,
-                 two(e, "Mul", two(e, "Mul", x, two(e, "Add", t, number(e, 1))), number(e, 0.5)));
-}
-
 const char *put_elu(Export *e, const Node *n)
 {
   return build_node(e->b, "Elu", FROM(put_cast(e, wide(e, n, 0), AMPC_F32, n->dtype)),
                     WITH(REAL("alpha", attr_float(n, "alpha"))));
-}
-
-const char *put_silu(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0);
-  return rounded(e, n, two(e, "Mul", x, one(e, "Sigmoid", x)));
-}
-
-/* e^x - 1 loses the digits of a small x. Near 0: 2 t / (1 - t) with t = tanh(x / 2). */
-const char *put_expm1(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0), *t = one(e, "Tanh", two(e, "Mul", x, number(e, 0.5)));
-  const char *near = two(e, "Div", two(e, "Add", t, t), two(e, "Sub", number(e, 1), t));
-  const char *far = two(e, "Sub", one(e, "Exp", x), number(e, 1));
-  return rounded(e, n, where(e, two(e, "Less", one(e, "Abs", x), number(e, 1)), near, far));
-}
-
-/* Near 0: log(u) x / (u - 1) with u = 1 + x, where the rounding error of u cancels; x if u is 1. */
-static const char *log1p_of(Export *e, const char *x)
-{
-  const char *u = two(e, "Add", x, number(e, 1)), *far = one(e, "Log", u);
-  const char *d = two(e, "Sub", u, number(e, 1)), *none = two(e, "Equal", d, number(e, 0));
-  const char *near = where(e, none, x, two(e, "Mul", far, two(e, "Div", x, d)));
-  return where(e, two(e, "Less", one(e, "Abs", x), number(e, 0.5)), near, far);
-}
-
-const char *put_log1p(Export *e, const Node *n)
-{
-  return rounded(e, n, log1p_of(e, wide(e, n, 0)));
-}
-
-const char *put_log2(Export *e, const Node *n)
-{
-  return rounded(e, n, two(e, "Div", one(e, "Log", wide(e, n, 0)), number(e, log(2))));
-}
-
-const char *put_rsqrt(Export *e, const Node *n)
-{
-  return rounded(e, n, one(e, "Reciprocal", one(e, "Sqrt", wide(e, n, 0))));
 }
 
 const char *put_whole(Export *e, const Node *n)
@@ -133,8 +77,8 @@ const char *put_clamp(Export *e, const Node *n)
 {
   const char *x = wide(e, n, 0), *in[] = {x, "", "", NULL};
   double low = attr_float(n, "min"), high = attr_float(n, "max");
-  if (isfinite(low)) in[1] = build_number(e->b, work(n->dtype), low);
-  if (isfinite(high)) in[2] = build_number(e->b, work(n->dtype), high);
+  if (isfinite(low)) in[1] = build_number(e->b, put_type(n->dtype), low);
+  if (isfinite(high)) in[2] = build_number(e->b, put_type(n->dtype), high);
   return rounded(e, n, build_node(e->b, "Clip", in, NO_ATTRS));
 }
 
@@ -195,39 +139,6 @@ const char *put_ne(Export *e, const Node *n)
 const char *put_counted_mean(Export *e, const Node *n)
 {
   return put_same(e, n, "Div");
-}
-
-const char *put_addcmul(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0), *y = wide(e, n, 1), *z = wide(e, n, 2);
-  const char *t = two(e, n->op == OP_addcmul ? "Mul" : "Div", y, z);
-  return rounded(e, n,
-                 two(e, "Add", x,
-                     two(e, "Mul", t, build_number(e->b, work(n->dtype), attr_float(n, "value")))));
-}
-
-const char *put_squared_error(Export *e, const Node *n)
-{
-  const char *d = two(e, "Sub", wide(e, n, 0), wide(e, n, 1));
-  return rounded(e, n, two(e, "Mul", d, d));
-}
-
-const char *put_bce_with_logits(Export *e, const Node *n)
-{
-  const char *x = wide(e, n, 0),
-             *rest = two(e, "Mul", two(e, "Sub", number(e, 1), wide(e, n, 1)), x);
-  const char *above = one(e, "Relu", one(e, "Neg", x));
-  const char *tail = one(e, "Softplus", one(e, "Neg", one(e, "Abs", x)));
-  return rounded(e, n, two(e, "Add", two(e, "Add", rest, above), tail));
-}
-
-const char *put_bce(Export *e, const Node *n)
-{
-  const char *p = wide(e, n, 0), *t = wide(e, n, 1), *least = number(e, -100);
-  const char *out = two(e, "Max", log1p_of(e, one(e, "Neg", p)), least);
-  const char *in = two(e, "Max", one(e, "Log", p), least);
-  out = two(e, "Mul", two(e, "Sub", t, number(e, 1)), out);
-  return rounded(e, n, two(e, "Sub", out, two(e, "Mul", t, in)));
 }
 
 /* ---- reductions ---- */

@@ -1,0 +1,91 @@
+/* Formulas with lets whose functions are ops: gradients, forms of ONNX. What is a number in them,
+ * and which op an operator is. */
+#include "ops.h"
+#include "compiler/base/names.h"
+#include <math.h>
+#include <stdlib.h>
+
+OpKind code_op(const Formula *f)
+{
+  static const OpKind ops[] = {[FORMULA_mul] = OP_mul,
+                               [FORMULA_div] = OP_div,
+                               [FORMULA_add] = OP_add,
+                               [FORMULA_sub] = OP_sub,
+                               [FORMULA_at_most] = OP_le,
+                               [FORMULA_at_least] = OP_ge,
+                               [FORMULA_less] = OP_lt,
+                               [FORMULA_more] = OP_gt,
+                               [FORMULA_equal] = OP_eq,
+                               [FORMULA_unequal] = OP_ne,
+                               [FORMULA_bits_and] = OP_logical_and,
+                               [FORMULA_bits_or] = OP_logical_or,
+                               [FORMULA_choose] = OP_where,
+                               [FORMULA_minus] = OP_neg,
+                               [FORMULA_not] = OP_logical_not};
+  return f->kind == FORMULA_call ? op_named(f->name) : ops[f->kind];
+}
+
+const CodeStatement *code_let(const OpCode *code, const char *name)
+{
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    if (s->name && same_name(s->name, name)) return s;
+  }
+  return NULL;
+}
+
+bool code_is_number(const OpCode *code, const Formula *f)
+{
+  if (f->kind == FORMULA_name) {
+    const CodeStatement *let = code_let(code, f->name);
+    return let && code_is_number(code, let->value);
+  }
+  bool is = f->kind != FORMULA_element;
+  for (uint32_t i = 0; i < f->n; i++) is &= code_is_number(code, f->in[i]);
+  return is;
+}
+
+static double call(const char *name, double x)
+{
+  static const struct {
+    const char *name;
+    double (*f)(double);
+  } functions[] = {{"acos", acos}, {"log", log}, {"sqrt", sqrt}};
+  size_t i = 0;
+  while (!same_name(functions[i].name, name)) i++;
+  return functions[i].f(x);
+}
+
+static double attribute(const Node *n, uint32_t i)
+{
+  bool real = op_of(n)->signature.attr[i].kind == ATTR_float;
+  return real ? n->attr[i].f : (double)n->attr[i].i;
+}
+
+double code_number(const Node *n, const OpCode *code, const Formula *f)
+{
+  double x = f->n > 0 ? code_number(n, code, f->in[0]) : 0;
+  double y = f->n > 1 ? code_number(n, code, f->in[1]) : 0;
+  switch (f->kind) {
+  case FORMULA_number:
+    return strtod(f->name, NULL);
+  case FORMULA_name:
+    return code_number(n, code, code_let(code, f->name)->value);
+  case FORMULA_attribute:
+    return attribute(n, f->index);
+  case FORMULA_call:
+    return call(f->name, x);
+  case FORMULA_minus:
+    return -x;
+  case FORMULA_mul:
+    return x * y;
+  case FORMULA_div:
+    return x / y;
+  case FORMULA_add:
+    return x + y;
+  case FORMULA_sub:
+    return x - y;
+  default:
+    op_broken(op_of(n), "a formula has a number that is not", "+ - * /");
+  }
+}
