@@ -2,27 +2,27 @@
  * and which op an operator is. */
 #include "ops.h"
 #include "compiler/base/names.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
+/* True if the formula is one operator on $0, $1, .. */
+static bool is_operator(const OpCode *code, FormulaKind kind)
+{
+  const Formula *f = code->n_statements == 1 ? code->statements[0].value : NULL;
+  bool is = f && f->kind == kind;
+  for (uint32_t i = 0; is && i < f->n; i++)
+    is = f->in[i]->kind == FORMULA_element && f->in[i]->index == i;
+  return is;
+}
+
 OpKind code_op(const Formula *f)
 {
-  static const OpKind ops[] = {[FORMULA_mul] = OP_mul,
-                               [FORMULA_div] = OP_div,
-                               [FORMULA_add] = OP_add,
-                               [FORMULA_sub] = OP_sub,
-                               [FORMULA_at_most] = OP_le,
-                               [FORMULA_at_least] = OP_ge,
-                               [FORMULA_less] = OP_lt,
-                               [FORMULA_more] = OP_gt,
-                               [FORMULA_equal] = OP_eq,
-                               [FORMULA_unequal] = OP_ne,
-                               [FORMULA_bits_and] = OP_logical_and,
-                               [FORMULA_bits_or] = OP_logical_or,
-                               [FORMULA_choose] = OP_where,
-                               [FORMULA_minus] = OP_neg,
-                               [FORMULA_not] = OP_logical_not};
-  return f->kind == FORMULA_call ? op_named(f->name) : ops[f->kind];
+  if (f->kind == FORMULA_call) return op_named(f->name);
+  uint32_t op = 0;
+  while (op < OP_COUNT && !is_operator(&op_row((OpKind)op)->code, f->kind)) op++;
+  assert(op < OP_COUNT);
+  return (OpKind)op;
 }
 
 const CodeStatement *code_let(const OpCode *code, const char *name)
