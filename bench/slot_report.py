@@ -28,7 +28,7 @@ def put_text(part, path):
     said = re.findall(r"^\d+ passed, \d+ failed$|ERROR SUMMARY: .*|^skipped: .*", text, re.M) or ["no result"]
     errors = [float(e) for e in re.findall(r"minimize: .*\(error (\S+) of the bound\)", text)]
     worst = f"; jobs: at most {max(errors):.2f} of the bound" if errors else ""
-    put(part, TITLES[part] + ("" if name == "txt" else ", " + name), "", "", "", "", said[-1] + worst)
+    put(part, TITLES[part] + (", " + name if name else ""), "", "", "", "", said[-1] + worst)
 
 
 def put_steps(part, path):

@@ -74,6 +74,7 @@ done
 # ---- call 1: interrupted in part 3, then continued -------------------------------------------------
 rm -rf "$place/slot" # as on the other machine
 tar -C "$place" -xzf "$place/slot.tar.gz"
+XDG_CACHE_HOME=$place/slot/cache "$place/slot/amp" selftest --device cuda --brief --filter $OP >/dev/null 2>&1 # not in the archive
 kernels=$(ls "$place/slot/cache/ampc/"*.cubin)
 mv "$place/slot/bench_steps" "$place/slot/steps"
 cat >"$place/slot/bench_steps" <<SH
