@@ -138,27 +138,16 @@ static int64_t shared_bytes(const Kernel *k)
   return bytes;
 }
 
-/* Blackwell's ptxas needs some registers more. */
-static bool is_blackwell(const Kernel *k)
-{
-  return target_capability(k->c) >= 100;
-}
-
 /* Returns the number of blocks per multiprocessor to tell ptxas for a long function of rows with
  * large common data, such as batch norm and SiLU of 8 channels. By itself ptxas fits four blocks
- * into a multiprocessor and spills one or two numbers. On Blackwell two blocks fit, and batch norm
- * alone would spill, too. Sums along columns get fewer blocks, because
+ * into a multiprocessor and spills one or two numbers. Sums along columns get fewer blocks, because
  * they also keep their sums. Gradients of a bias are only one sum and get 0: ptxas decides. */
 static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
-  bool dear = group_is_dear(k->g, k->group), newer = is_blackwell(k);
-  if (k->group->n_parts) return 0;
-  if (group_is_map(k->g, k->group)) {
-    if (shared_bytes(k) < MUCH) return 0;
-    return newer ? 2 : dear ? 3 : 0;
-  }
-  if (!dear || kernel_template(k) != TMPL_row) return 0;
+  if (k->group->n_parts || !group_is_dear(k->g, k->group)) return 0;
+  if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
+  if (kernel_template(k) != TMPL_row) return 0;
   for (uint32_t i = 0; i < k->group->n; i++)
     if (ir_node(k->g, k->group->nodes[i])->op == OP_grad_accumulate) return 0;
   RowShape r = row_shape(k->g, k->group->anchor);
@@ -182,7 +171,7 @@ static bool sums_norms(const Kernel *k)
  * launches of many parts: ptxas would spill registers rather than have fewer blocks. ptxas would
  * also spill if a thread keeps many numbers of a long sum, a row, a tile or an update with norms.
  * Then it is told the blocks per multiprocessor: two (column_part_rows), one if two do not fit, or
- * three if two do, and for rows on Blackwell; four for an update. */
+ * three if two do; four for an update. */
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -192,8 +181,6 @@ static void put_bounds(const Kernel *k, unsigned block)
     EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
   else if (blocks_of_columns(k))
     EMIT(k->p, "__launch_bounds__(%u, %u)\n", block, blocks_of_columns(k));
-  else if (is_blackwell(k) && keeps_row(k) && !k->group->n_parts)
-    EMIT(k->p, "__launch_bounds__(%u, 3)\n", block);
   else if (!k->group->n_parts)
     EMIT(k->p, sums_norms(k) ? "__launch_bounds__(%u, 4)\n" : "__launch_bounds__(%u)\n", block);
 }
