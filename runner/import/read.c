@@ -374,7 +374,9 @@ Item item_of_size(Reader *r, const Value *v, int64_t axis)
 const char *dim_name(const Value *v, int64_t axis)
 {
   int64_t rank;
-  if (v->kind != VALUE_tensor || !v->shape || !rank_of(v, &rank) || axis >= rank) return NULL;
+  if (v->kind != VALUE_tensor || !v->shape || !rank_of(v, &rank)) return NULL;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return NULL;
   const char *name = v->shape->dim[axis]->dim_param;
   bool named =
       v->shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;

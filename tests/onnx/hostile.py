@@ -110,6 +110,8 @@ REFUSED = {
     "behind": model([linear()], [tensor("w", [4, 4], external={"location": "beside", "offset": str(1 << 62)})]),
     "before": model([linear()], [tensor("w", [4, 4], external={"location": "beside", "offset": "-8"})]),
     "unknown op": model([node(EVIL, ["x"], ["y"], name=EVIL)]),
+    "axis before the first": model([node("LayerNormalization", ["x", "w"], ["y"], attribute("axis", 2, 3, -5))],
+                                   [tensor("w", [4, 4, 4, 4, 4])]),
     "expand": model([node("Expand", ["x", "s"], ["y"])], [tensor("s", [2], INT64, struct.pack("<2q", 1 << 60, 1 << 60))]),
 }
 LONG = ".".join("m" * 3 for _ in range(20_000))
@@ -128,6 +130,9 @@ ACCEPTED = {
                          [node("Concat", [f"v{i}" for i in range(5000)], ["y"], attribute("axis", 2, 3, 1))],
                          outputs=[value("y", ["N", 20000])]),
     "many tensors": model([linear()], [W] + [tensor(f"t{i}", [1]) for i in range(MANY)]),
+    "norm of an axis without a number": model(
+        [node("LayerNormalization", ["x", "w"], ["y"], attribute("axis", 2, 3, -1))], [tensor("w", [16])],
+        [value("x", ["N", "C"])], [value("y", ["N", "C"])]),
     "slashes": model([linear(name="a/" * 3000)], [W]),
     "many modules": model([node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}" if i + 1 < MODULES else "y"],
                                 scopes=(["", f"m{i}"], ["Net", "M"])) for i in range(MODULES)]),
