@@ -1,5 +1,5 @@
-/* The reader and the printer of formulas. The reader runs once per process, on text that is part of
- * the compiler. So a mistake in the text is a bug: it ends the program with the place. */
+/* The reader and the printer of formulas. The reader reads text that is part of the compiler. So a
+ * mistake in the text is a bug: it ends the program with the place. */
 #include "formula.h"
 #include "compiler/base/names.h"
 #include <ctype.h>
@@ -8,26 +8,18 @@
 #include <string.h>
 
 /* Levels of binding, as in C: operators of a higher level bind closer. */
-enum { LEVEL_choose, LEVEL_or, LEVEL_unary = 8, LEVEL_word };
+enum { LEVEL_choose, LEVEL_or, LEVEL_unary = 9, LEVEL_word };
 
 /* If a text begins like another one, it comes first. */
 static const struct {
   const char *text;
   int level;
-} operators[FORMULA_choose] = {[FORMULA_mul] = {"*", 7},
-                               [FORMULA_div] = {"/", 7},
-                               [FORMULA_add] = {"+", 6},
-                               [FORMULA_sub] = {"-", 6},
-                               [FORMULA_at_most] = {"<=", 5},
-                               [FORMULA_at_least] = {">=", 5},
-                               [FORMULA_less] = {"<", 5},
-                               [FORMULA_more] = {">", 5},
-                               [FORMULA_equal] = {"==", 4},
-                               [FORMULA_unequal] = {"!=", 4},
-                               [FORMULA_and] = {"&&", LEVEL_or + 1},
-                               [FORMULA_or] = {"||", LEVEL_or},
-                               [FORMULA_bits_and] = {"&", 3},
-                               [FORMULA_bits_or] = {"|", 2}};
+} operators[FORMULA_choose] = {
+    [FORMULA_mul] = {"*", 8},      [FORMULA_div] = {"/", 8},      [FORMULA_add] = {"+", 7},
+    [FORMULA_sub] = {"-", 7},      [FORMULA_at_most] = {"<=", 6}, [FORMULA_at_least] = {">=", 6},
+    [FORMULA_less] = {"<", 6},     [FORMULA_more] = {">", 6},     [FORMULA_equal] = {"==", 5},
+    [FORMULA_unequal] = {"!=", 5}, [FORMULA_and] = {"&&", 2},     [FORMULA_or] = {"||", LEVEL_or},
+    [FORMULA_bits_and] = {"&", 4}, [FORMULA_bits_or] = {"|", 3}};
 
 _Noreturn void formula_broken(const FormulaWords *words, const char *what, const char *word,
                               size_t size)
@@ -349,7 +341,7 @@ static void put(Text *out, const FormulaTexts *texts, const Formula *f, int leve
   case FORMULA_minus:
   case FORMULA_not:
     text_puts(out, f->kind == FORMULA_minus ? "-" : "!");
-    put(out, texts, f->in[0], LEVEL_unary);
+    put(out, texts, f->in[0], LEVEL_word); /* -(-x), since --x is another operator in C */
     break;
   default:
     if (f->n == 0) {

@@ -1,6 +1,6 @@
-/* Formulas: the expressions in the tables of the compiler, as trees. A formula is read once, from
- * text that is part of the compiler; afterwards everything works on the tree. formula_text() prints
- * it.
+/* Formulas: the expressions in the tables of the compiler, as trees. The text of a formula is part
+ * of the compiler. It is read first; everything else works on the tree. formula_text() prints a
+ * tree as C.
  *
  *   $0 $1|1   an element of an input; |1 is the value if there is no such input
  *   @1 @1|0   an input's value for this row

@@ -1,10 +1,9 @@
-/* The parser of the code column; see code.h. It runs once per process, on text that is part of the
- * compiler. So a mistake in the text is a bug: it ends the program with the op's name. */
+/* The parser of the columns of code and gradients; see code.h. Their text is part of the compiler.
+ * So a mistake in it is a bug: it ends the program with the op's name. */
 #include "code.h"
 #include "ops.h"
 #include "compiler/base/names.h"
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 /* `at` advances through the text once. */
@@ -206,6 +205,7 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
     read_program(&p);
   else
     add_statement(&p, STATEMENT_value, NULL);
+  if (*p.at) formula_broken(&p.words, "nothing may follow:", p.at, 8);
   OpCode code = keep(&p);
   find_facts(&code);
   return code;
@@ -218,6 +218,8 @@ OpCode gradient_parse(Arena *arena, const char *op, const char *text, const OpSi
   p.words.n_names = 2;
   for (;;) {
     p.at += strspn(p.at, " ");
+    if (p.n_statements == MAX_STATEMENTS)
+      formula_broken(&p.words, "too many statements at", p.at, 8);
     if (strncmp(p.at, "let ", 4) == 0)
       read_statement(&p);
     else if (*p.at && *p.at != ';')
@@ -227,6 +229,7 @@ OpCode gradient_parse(Arena *arena, const char *op, const char *text, const OpSi
     if (*p.at != ';') break;
     p.at++;
   }
+  if (*p.at) formula_broken(&p.words, "nothing may follow:", p.at, 8);
   return keep(&p);
 }
 

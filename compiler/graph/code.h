@@ -1,4 +1,4 @@
-/* The code column of ops.def, parsed once. No other file reads its text.
+/* The columns of code and gradients in ops.def, parsed. No other file reads their text.
  *
  * The code of a map op is one statement, the value of an element. The code of a row op is a list of
  * statements about a row; see Note [row programs] in ops.def. Their values are formulas. */
@@ -14,7 +14,7 @@ enum {
 };
 
 typedef enum StatementKind {
-  STATEMENT_value, /* the code of a map op: an element */
+  STATEMENT_value, /* the code of a map op: an element; the gradient of an input */
   /* reductions over the row; each defines a name */
   STATEMENT_near, /* an estimate of the mean, from 4 rows; for parts of channels only */
   STATEMENT_sum,
@@ -38,9 +38,9 @@ typedef struct CodeStatement {
   StatementKind kind;
   /* the name that the statement defines; NULL: a result, or the code of a map op */
   const char *name;
-  const char *best; /* STATEMENT_first: name of the value to find */
-  int condition;    /* index of the attribute that must be nonzero; -1: unconditional */
-  const Formula *value;
+  const char *best;     /* STATEMENT_first: name of the value to find */
+  int condition;        /* index of the attribute that must be nonzero; -1: unconditional */
+  const Formula *value; /* NULL: an input without a gradient */
 } CodeStatement;
 
 typedef struct OpCode {
@@ -64,8 +64,9 @@ struct OpSignature;
 OpCode code_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool row);
 
-/* Parses the gradient formulas of an op, the text of by(..). A statement is a `let`, or the
- * gradient of the next input; its value is NULL if there is none. Formulas may name dy and y. */
+/* Parses the formulas in by(..), or a formula of the same language. Each statement is a `let` or
+ * the gradient of the next input. An empty formula has value NULL. In gradients, dy and y are
+ * names. */
 OpCode gradient_parse(Arena *arena, const char *op, const char *text,
                       const struct OpSignature *signature);
 

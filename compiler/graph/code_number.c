@@ -2,9 +2,15 @@
  * and which op an operator is. */
 #include "ops.h"
 #include "compiler/base/names.h"
-#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+static _Noreturn void broken(const char *what)
+{
+  fprintf(stderr, "ampc: a formula has what gradients cannot have: %s\n", what);
+  abort();
+}
 
 /* True if the formula is one operator on $0, $1, .. */
 static bool is_operator(const OpCode *code, FormulaKind kind)
@@ -21,7 +27,7 @@ OpKind code_op(const Formula *f)
   if (f->kind == FORMULA_call) return op_named(f->name);
   uint32_t op = 0;
   while (op < OP_COUNT && !is_operator(&op_row((OpKind)op)->code, f->kind)) op++;
-  assert(op < OP_COUNT);
+  if (op == OP_COUNT) broken("an operator without an op");
   return (OpKind)op;
 }
 
@@ -51,9 +57,9 @@ static double call(const char *name, double x)
     const char *name;
     double (*f)(double);
   } functions[] = {{"acos", acos}, {"log", log}, {"sqrt", sqrt}};
-  size_t i = 0;
-  while (!same_name(functions[i].name, name)) i++;
-  return functions[i].f(x);
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    if (same_name(functions[i].name, name)) return functions[i].f(x);
+  broken(name);
 }
 
 static double attribute(const Node *n, uint32_t i)

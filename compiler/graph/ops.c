@@ -414,9 +414,10 @@ static bool names_result(const Formula *f)
 bool gradient_reads_result(const OpInfo *op)
 {
   bool reads = op->gradient == grad_relu;
-  for (uint32_t i = 0; i < op->back.n_statements; i++) {
-    const Formula *f = op->back.statements[i].value;
-    reads |= f && names_result(f);
+  for (uint32_t i = 0; i < op->back.n_statements && !reads; i++) {
+    const CodeStatement *s = &op->back.statements[i];
+    reads = s->value && names_result(s->value);
+    if (s->kind == STATEMENT_value) break; /* that of the first input */
   }
   return reads;
 }

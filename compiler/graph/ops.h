@@ -159,7 +159,8 @@ const CodeStatement *code_let(const OpCode *code, const char *name);
 bool code_is_number(const OpCode *code, const Formula *f);
 double code_number(const Node *n, const OpCode *code, const Formula *f);
 
-/* gradient_reads_result: true if the gradient is computed from the result of the op.
+/* gradient_reads_result: true if a formula, or the rule of relu, computes the gradient of the first
+ * input from the result of the op.
  * gradient_is_passed: true if the gradients of all inputs are dy or -dy. */
 bool gradient_reads_result(const OpInfo *op);
 bool gradient_is_passed(const OpInfo *op);

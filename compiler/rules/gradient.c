@@ -1,6 +1,5 @@
-/* Gradient rules of casts, moves and elementwise ops that are no formulas. */
+/* Gradient rules of moves and elementwise ops whose gradients are no formulas. */
 #include "gradient.h"
-#include <math.h>
 
 /* Begins the rule of y: new nodes are in the block and region of y, with y as their origin. So a
  * dump says "gradient of softmax", and an error names the line of the forward node. */

@@ -12,8 +12,9 @@ typedef struct Maker {
 
 static Value make(const Maker *m, const Formula *f);
 
-/* Appends the op of an operator or function. Operands are appended from the last to the first, but
- * the number in x * 2 after x. So the order of nodes does not depend on the C compiler. */
+/* Appends the op of an operator or function. Operands are appended from the last to the first. In
+ * x * NUMBER, x comes first. The order is fixed here, because C leaves the order of arguments
+ * open. */
 static Value make_op(const Maker *m, const Formula *f)
 {
   Back *b = m->b;

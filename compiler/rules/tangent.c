@@ -14,7 +14,7 @@
  *
  * A training loss may depend on tangents, so all nodes that are created here have a gradient. The
  * ops that gradient rules use, such as tanh_backward, therefore have gradient rules of their own
- * (gradient_slope.c). So tangents of tangents also work.
+ * (ops.def). So tangents of tangents also work.
  *
  * Note [tangents of loops]
  * The tangents of a loop (Note [loops] in node.h) are computed in the loop itself. Each carried

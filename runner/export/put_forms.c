@@ -1,6 +1,5 @@
 /* Ops that put_forms.def gives as formulas. A formula is evaluated with nodes of the ONNX graph as
  * its values. */
-#include <string.h>
 #include "compiler/graph/ops.h"
 #include "put_ops.h"
 

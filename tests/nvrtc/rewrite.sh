@@ -5,9 +5,10 @@
 set -eu
 check=$1
 cd "$(dirname "$0")/../.."
-echo "# What a kernel may use: kind, architecture, registers per thread, bytes of static shared memory per block"
-echo "# (with those that the toolkit adds), bytes of spilled registers (0 if missing). Registers are multiples of eight, as a GPU"
-echo "# allocates them. On Blackwell ptxas spills one to four numbers of batch norms and cross entropy, to fit more blocks."
+echo "# Columns: kind, architecture, registers per thread, bytes of static shared memory per block (including the toolkit's"
+echo "# own), bytes that a thread spills (0 if the column is missing). Registers are multiples of eight, as a GPU allocates them."
+echo "# On Blackwell, ptxas spills two to four numbers in some kernels of kind map (batch norms) and cross_entropy_rows, so that"
+echo "# more blocks run at once."
 grep '^# `\*`' tests/nvrtc/budget.tsv
 grep '^\*' tests/nvrtc/budget.tsv
 for arch in 75 80 90 100 120; do

@@ -77,6 +77,9 @@ static void test_printing(void)
   CHECK(prints("!($0 & $1) | $0", "!($0 & $1) | $0"));
   CHECK(prints("$0 < 1 || $1 >= 0.5 && $0 != 1e5", "$0 < 1 || $1 >= 0.5 && $0 != 1e5"));
   CHECK(prints("($0 < 1 || $1) && $0", "($0 < 1 || $1) && $0"));
+  CHECK(prints("($0 && $1) | 1", "($0 && $1) | 1"));
+  CHECK(prints("$0 && ($1 | 1)", "$0 && $1 | 1"));
+  CHECK(prints("-(-$0)", "-(-$0)"));
   CHECK(prints("max($0 ? 1 : 2, exp(-$1))", "max(($0 ? 1 : 2), exp(-$1))"));
   CHECK(prints("($0 ? 1 : ($1 ? 2 : 3)) + 1", "($0 ? 1 : $1 ? 2 : 3) + 1"));
   CHECK(prints("($0 ? ($1 ? 1 : 2) : nan())", "($0 ? ($1 ? 1 : 2) : nan())"));
@@ -131,6 +134,7 @@ static void test_gradients(void)
   MUST(c.statements[2].kind == STATEMENT_value && f && f->kind == FORMULA_mul);
   CHECK(f->in[0]->kind == FORMULA_minus && !strcmp(f->in[1]->name, "y"));
   CHECK(gradient_reads_result(op_row(OP_tanh)) && gradient_reads_result(op_row(OP_relu)));
+  CHECK(!gradient_reads_result(op_row(OP_div))); /* only the gradient of the divisor does */
   CHECK(!gradient_reads_result(op_row(OP_sin)) && !gradient_reads_result(op_row(OP_sum)));
   CHECK(gradient_is_passed(op_row(OP_sub)) && gradient_is_passed(op_row(OP_neg)));
   CHECK(!gradient_is_passed(op_row(OP_mul)) && !gradient_is_passed(op_row(OP_like)));
@@ -166,6 +170,7 @@ static void test_mistakes(void)
   CHECK(is_refused("row [eps $0]", "bad bracket"));
   CHECK(is_refused("sum = $0", "expected a name"));
   CHECK(is_refused("row $0 $1", "no operator at"));
+  CHECK(is_refused("row $0] + 1", "no kind of statement"));
   CHECK(is_refused("row ($0", "no ) at"));
   CHECK(is_refused("row [mode: $0 + ]$1", "no factor"));
 }
