@@ -12,9 +12,9 @@
  * 2^-24 of the sum of |terms|, and the result may cancel completely, as in the gradient of a bias
  * before batch norm. So the CPU text runs once more and adds |terms|. A further 2^-17 is for
  * operations on sums. Numbers that are stored in 16 bits, or rounded to them before they are added
- * to a gradient, may round to the other neighbour. A missing lane or a term that is added twice is
- * an error of whole terms. It is detected in rows of up to some thousand terms; in longer rows only
- * if several terms are wrong. */
+ * to a gradient, may round to the other neighbour; those of f16 below 2^-14 are 2^-24 apart. A
+ * missing lane or a term that is added twice is an error of whole terms. It is detected in rows of
+ * up to some thousand terms; in longer rows only if several terms are wrong. */
 static double bound_of(const Comparison *c, DType type)
 {
   if (type == AMPC_F16) return ldexp(1, -10);
@@ -111,7 +111,8 @@ static bool close_enough(const Comparison *c, size_t i, const Word *w, uint64_t 
   if (!c->waited || !isfinite(x) || !isfinite(y)) return x == y && signbit(x) == signbit(y);
   double scale = is_state(a) ? fabs(x) : c->scale[arg], size = size_of(c, i, w, a->type);
   if (size > scale) scale = size;
-  return fabs(x - y) <= bound_of(c, c->rounded[arg]) * scale;
+  double least = c->rounded[arg] == AMPC_F16 ? ldexp(1, -24) : 0;
+  return fabs(x - y) <= fmax(bound_of(c, c->rounded[arg]) * scale, least);
 }
 
 static void say_different(const Comparison *c, const Word *w, uint64_t got, SimtFault *out)
