@@ -87,52 +87,42 @@ static const char *drawn_text(const CodeScope *s)
                       drawn_number(s->k, s->n, s->index));
 }
 
-/* Returns the text of an operand, or the name of a function. */
-static const char *word_text(const void *frame, const Formula *f)
+/* Returns the text of an operand, or the name of a function; NULL: it stands for nothing. */
+static const char *text_of(const CodeScope *s, const Formula *f)
 {
-  const CodeScope *s = frame;
-  const char *text = NULL;
   switch (f->kind) {
   case FORMULA_number:
-    text = f->name;
-    break;
+    return f->name;
   case FORMULA_name:
-    text = local_text(s, f);
-    break;
+    return local_text(s, f);
   case FORMULA_call: /* max becomes ampc_max, or ampc_max_int */
-    text = arena_printf(s->k->c->arena, "ampc_%s%s", f->name,
+    return arena_printf(s->k->c->arena, "ampc_%s%s", f->name,
                         s->integers ? "_int"
                         : s->halves ? "_16"
                                     : "");
-    break;
   case FORMULA_element:
-    text = element_text(s, f);
-    break;
+    return element_text(s, f);
   case FORMULA_row_value:
-    text = s->row_value[f->index];
-    break;
+    return s->row_value[f->index];
   case FORMULA_attribute:
-    text = attribute_text(s, f->index);
-    break;
+    return attribute_text(s, f->index);
   case FORMULA_index:
-    text = s->index;
-    break;
+    return s->index;
   case FORMULA_column:
-    text = s->column;
-    break;
+    return s->column;
   case FORMULA_length:
-    text = length_text(s);
-    break;
+    return length_text(s);
   case FORMULA_size:
-    text = size_text(s);
-    break;
-  case FORMULA_uniform:
-  case FORMULA_normal:
-    text = drawn_text(s);
-    break;
-  default:
-    break;
+    return size_text(s);
+  default: /* FORMULA_uniform, FORMULA_normal */
+    return drawn_text(s);
   }
+}
+
+static const char *word_text(const void *frame, const Formula *f)
+{
+  const CodeScope *s = frame;
+  const char *text = text_of(s, f);
   if (!text) kernel_bug(s->k, value_of(s->k, s->n), "a word of its code stands for nothing here");
   return text;
 }

@@ -21,10 +21,10 @@ void read_program(RowOp *op)
 
 /* ---- facts ---- */
 
-bool statement_mentions(const RowOp *op, const Statement *s, const char *name)
+bool statement_mentions(const Statement *s, const char *name)
 {
   if (s->kind == STATEMENT_first && same_name(s->code->best, name)) return true;
-  return code_mentions(op->n, s->code->value, name);
+  return formula_mentions(s->code->value, name);
 }
 
 uint32_t statement_uses(const RowOp *op, const Statement *s, FormulaKind kind, uint32_t input)

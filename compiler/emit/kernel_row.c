@@ -215,7 +215,7 @@ static void gather_reductions(RowKernel *r, RowOp *op, Uses *out)
   for (; op->at < op->n_code && statement_reduces(op->code[op->at].kind); op->at++) {
     Statement *s = &op->code[op->at];
     for (uint32_t i = first; i < op->at; i++)
-      if (statement_mentions(op, s, op->code[i].code->name)) return;
+      if (statement_mentions(s, op->code[i].code->name)) return;
     if (!statement_is_printed(r, op, s)) vec_push(r->k->c->arena, out, ((Use){op, s}));
   }
 }

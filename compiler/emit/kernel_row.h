@@ -86,7 +86,7 @@ void row_put_joined(const RowKernel *r, const Use *use);
 /* Reads the statements of the op that apply with its attributes. */
 void read_program(RowOp *op);
 /* True if the statement uses `name`, a name of its program. */
-bool statement_mentions(const RowOp *op, const Statement *s, const char *name);
+bool statement_mentions(const Statement *s, const char *name);
 /* Returns how often the statement reads `$input` (FORMULA_element) or `@input` (FORMULA_row_value).
  */
 uint32_t statement_uses(const RowOp *op, const Statement *s, FormulaKind kind, uint32_t input);

@@ -24,7 +24,7 @@ static const struct {
 _Noreturn void formula_broken(const FormulaWords *words, const char *what, const char *word,
                               size_t size)
 {
-  fprintf(stderr, "ampc: %s: %s: %s `%.*s`\n", words->table, words->row, what, (int)size, word);
+  fprintf(stderr, "ampc: %s: %s `%.*s`\n", words->place, what, (int)size, word);
   abort();
 }
 
@@ -38,7 +38,7 @@ uint32_t formula_attribute(const FormulaWords *words, const char *name, size_t s
 
 /* ---- trees ---- */
 
-static Formula *make(Arena *arena, FormulaKind kind, const Formula *const *in, uint32_t n)
+Formula *formula_new(Arena *arena, FormulaKind kind, const Formula *const *in, uint32_t n)
 {
   Formula *f = arena_new(arena, Formula);
   const Formula **kept = arena_array(arena, const Formula *, n);
@@ -47,14 +47,9 @@ static Formula *make(Arena *arena, FormulaKind kind, const Formula *const *in, u
   return f;
 }
 
-const Formula *formula_new(Arena *arena, FormulaKind kind, const Formula *const *in, uint32_t n)
-{
-  return make(arena, kind, in, n);
-}
-
 const Formula *formula_operand(Arena *arena, FormulaKind kind, uint32_t index)
 {
-  Formula *f = make(arena, kind, NULL, 0);
+  Formula *f = formula_new(arena, kind, NULL, 0);
   f->index = index;
   return f;
 }
@@ -62,7 +57,7 @@ const Formula *formula_operand(Arena *arena, FormulaKind kind, uint32_t index)
 const Formula *formula_call(Arena *arena, const char *function, const Formula *const *in,
                             uint32_t n)
 {
-  Formula *f = make(arena, FORMULA_call, in, n);
+  Formula *f = formula_new(arena, FORMULA_call, in, n);
   f->name = function;
   return f;
 }
@@ -72,6 +67,13 @@ bool formula_has(const Formula *f, FormulaKind kind)
   bool has = f->kind == kind;
   for (uint32_t i = 0; i < f->n; i++) has |= formula_has(f->in[i], kind);
   return has;
+}
+
+bool formula_mentions(const Formula *f, const char *name)
+{
+  bool mentions = f->kind == FORMULA_name && same_name(f->name, name);
+  for (uint32_t i = 0; i < f->n; i++) mentions |= formula_mentions(f->in[i], name);
+  return mentions;
 }
 
 /* ---- reading ---- */
@@ -134,7 +136,7 @@ static int open_bracket(Reader *r)
 /* Reads $0, $1|0 or @1. */
 static const Formula *read_operand(Reader *r)
 {
-  Formula *f = make(r->arena, *r->at == '$' ? FORMULA_element : FORMULA_row_value, NULL, 0);
+  Formula *f = formula_new(r->arena, *r->at == '$' ? FORMULA_element : FORMULA_row_value, NULL, 0);
   f->index = (uint32_t)(r->at[1] - '0');
   if (f->index >= r->words->n_inputs) formula_broken(r->words, "no such input", r->at, 2);
   r->at += 2;
@@ -186,7 +188,7 @@ static const Formula *read_name(Reader *r)
   if (n == 0 || i == r->words->n_names)
     formula_broken(r->words, "no statement before defines", start, n ? n : 8);
   r->at += n;
-  Formula *f = make(r->arena, FORMULA_name, NULL, 0);
+  Formula *f = formula_new(r->arena, FORMULA_name, NULL, 0);
   f->name = r->words->names[i];
   return f;
 }
@@ -196,7 +198,7 @@ static const Formula *read_number(Reader *r)
 {
   char *end;
   strtod(r->at, &end);
-  Formula *f = make(r->arena, FORMULA_number, NULL, 0);
+  Formula *f = formula_new(r->arena, FORMULA_number, NULL, 0);
   f->name = take_name(r, (size_t)(end - r->at));
   return f;
 }
@@ -210,7 +212,7 @@ static const Formula *read_prefixed(Reader *r, int condition)
   r->at++;
   expect(r, ']');
   const Formula *right = read_unary(r);
-  Formula *f = make(r->arena, kind, (const Formula *[]){left, right}, 2);
+  Formula *f = formula_new(r->arena, kind, (const Formula *[]){left, right}, 2);
   f->condition = condition;
   f->otherwise = right;
   return f;
@@ -225,7 +227,7 @@ static const Formula *read_unary(Reader *r)
   if (minus || is_not) {
     r->at++;
     const Formula *operand = read_unary(r);
-    return make(r->arena, minus ? FORMULA_minus : FORMULA_not, &operand, 1);
+    return formula_new(r->arena, minus ? FORMULA_minus : FORMULA_not, &operand, 1);
   }
   if (take(r, '(')) {
     const Formula *inside = read_choice(r);
@@ -253,7 +255,7 @@ static const Formula *read_binary(Reader *r, int level)
     }
     r->at += strlen(operators[kind].text);
     const Formula *right = read_binary(r, operators[kind].level + 1);
-    Formula *f = make(r->arena, kind, (const Formula *[]){left, right}, 2);
+    Formula *f = formula_new(r->arena, kind, (const Formula *[]){left, right}, 2);
     if (condition >= 0) {
       expect(r, ']');
       f->condition = condition;
@@ -271,7 +273,7 @@ static const Formula *read_choice(Reader *r)
   in[1] = read_choice(r);
   expect(r, ':');
   in[2] = read_choice(r);
-  return make(r->arena, FORMULA_choose, in, 3);
+  return formula_new(r->arena, FORMULA_choose, in, 3);
 }
 
 const Formula *formula_read(Arena *arena, const FormulaWords *words, const char **at)

@@ -67,7 +67,7 @@ struct Formula {
 /* What the words of a formula may name, and where it stands. A mistake ends the program with a
  * message that names the place. */
 typedef struct FormulaWords {
-  const char *table, *row; /* "ops.def", "softmax" */
+  const char *place; /* "ops.def: code of op softmax" */
   uint32_t n_inputs;
   const char *const *attributes;
   uint32_t n_attributes;
@@ -83,13 +83,14 @@ _Noreturn void formula_broken(const FormulaWords *words, const char *what, const
                               size_t size);
 
 /* Return a formula with `n` operands, which are copied; one without operands, with an index. */
-const Formula *formula_new(Arena *arena, FormulaKind kind, const Formula *const *in, uint32_t n);
+Formula *formula_new(Arena *arena, FormulaKind kind, const Formula *const *in, uint32_t n);
 const Formula *formula_operand(Arena *arena, FormulaKind kind, uint32_t index);
 const Formula *formula_call(Arena *arena, const char *function, const Formula *const *in,
                             uint32_t n);
 
-/* True if the formula, or one that it contains, is of this kind. */
+/* True if the formula, or one that it contains, is of this kind, or is this FORMULA_name. */
 bool formula_has(const Formula *f, FormulaKind kind);
+bool formula_mentions(const Formula *f, const char *name);
 
 /* How the words of a formula are printed: leaves, and the name of a function. `standing` returns
  * the formula, or the operand that stands for it if its attribute is 0. */

@@ -176,12 +176,11 @@ static void find_facts(OpCode *code)
   }
 }
 
-static void begin(CodeParser *p, const char *what, const char *op, const OpSignature *signature)
+static void begin(CodeParser *p, const char *place, const char *op, const OpSignature *signature)
 {
   for (uint32_t i = 0; i < signature->n_attrs; i++) p->attributes[i] = signature->attr[i].name;
   p->condition = -1;
-  p->words = (FormulaWords){.table = "ops.def",
-                            .row = arena_printf(p->arena, "%s of op %s", what, op),
+  p->words = (FormulaWords){.place = arena_printf(p->arena, "%s op %s", place, op),
                             .n_inputs = signature->n_inputs,
                             .attributes = p->attributes,
                             .n_attributes = signature->n_attrs,
@@ -200,7 +199,7 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
 {
   CodeParser p = {.arena = arena, .at = text};
   if (!*text) return (OpCode){0};
-  begin(&p, "code", op, signature);
+  begin(&p, "ops.def: code of", op, signature);
   if (row)
     read_program(&p);
   else
@@ -211,11 +210,12 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
   return code;
 }
 
-OpCode gradient_parse(Arena *arena, const char *op, const char *text, const OpSignature *signature)
+OpCode lets_parse(Arena *arena, const char *op, const char *text, const OpSignature *signature,
+                  bool gradient)
 {
   CodeParser p = {.arena = arena, .at = text, .names = {"dy", "y"}};
-  begin(&p, "gradient", op, signature);
-  p.words.n_names = 2;
+  begin(&p, gradient ? "ops.def: gradient of" : "put_forms.def:", op, signature);
+  p.words.n_names = gradient ? 2 : 0;
   for (;;) {
     p.at += strspn(p.at, " ");
     if (p.n_statements == MAX_STATEMENTS)
@@ -233,6 +233,15 @@ OpCode gradient_parse(Arena *arena, const char *op, const char *text, const OpSi
   return keep(&p);
 }
 
+const CodeStatement *code_statement(const OpCode *code, const char *name)
+{
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    if (s->name && same_name(s->name, name)) return s;
+  }
+  return NULL;
+}
+
 /* ---- steps ---- */
 
 typedef struct Step {
@@ -244,9 +253,7 @@ typedef struct Step {
 /* Returns the input that holds the result of statement `name`. */
 static const Formula *given_input(const Step *t, const char *name)
 {
-  uint32_t i = 0;
-  const CodeStatement *s = t->program->statements;
-  while (!s[i].name || !same_name(s[i].name, name)) i++;
+  uint32_t i = (uint32_t)(code_statement(t->program, name) - t->program->statements);
   return formula_operand(t->arena, FORMULA_element, t->n_inputs + i);
 }
 

@@ -64,11 +64,13 @@ struct OpSignature;
 OpCode code_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool row);
 
-/* Parses the formulas in by(..), or a formula of the same language. Each statement is a `let` or
- * the gradient of the next input. An empty formula has value NULL. In gradients, dy and y are
- * names. */
-OpCode gradient_parse(Arena *arena, const char *op, const char *text,
-                      const struct OpSignature *signature);
+/* Parses formulas with lets: those in by(..), or if `gradient` is not set one of put_forms.def.
+ * Each statement is a `let` or the gradient of the next input. An empty formula has value NULL. In
+ * gradients, dy and y are names. */
+OpCode lets_parse(Arena *arena, const char *op, const char *text,
+                  const struct OpSignature *signature, bool gradient);
+/* Returns the statement that defines a name; NULL if there is none. */
+const CodeStatement *code_statement(const OpCode *code, const char *name);
 
 /* Converts statement `i` of a row program to the code of a map op. Input n_inputs + k of the map op
  * is the result of statement k. Values of a row become elements of these inputs. */

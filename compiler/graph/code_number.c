@@ -31,19 +31,10 @@ OpKind code_op(const Formula *f)
   return (OpKind)op;
 }
 
-const CodeStatement *code_let(const OpCode *code, const char *name)
-{
-  for (uint32_t i = 0; i < code->n_statements; i++) {
-    const CodeStatement *s = &code->statements[i];
-    if (s->name && same_name(s->name, name)) return s;
-  }
-  return NULL;
-}
-
 bool code_is_number(const OpCode *code, const Formula *f)
 {
   if (f->kind == FORMULA_name) {
-    const CodeStatement *let = code_let(code, f->name);
+    const CodeStatement *let = code_statement(code, f->name);
     return let && code_is_number(code, let->value);
   }
   bool is = f->kind != FORMULA_element;
@@ -62,12 +53,6 @@ static double call(const char *name, double x)
   broken(name);
 }
 
-static double attribute(const Node *n, uint32_t i)
-{
-  bool real = op_of(n)->signature.attr[i].kind == ATTR_float;
-  return real ? n->attr[i].f : (double)n->attr[i].i;
-}
-
 double code_number(const Node *n, const OpCode *code, const Formula *f)
 {
   double x = f->n > 0 ? code_number(n, code, f->in[0]) : 0;
@@ -76,9 +61,9 @@ double code_number(const Node *n, const OpCode *code, const Formula *f)
   case FORMULA_number:
     return strtod(f->name, NULL);
   case FORMULA_name:
-    return code_number(n, code, code_let(code, f->name)->value);
+    return code_number(n, code, code_statement(code, f->name)->value);
   case FORMULA_attribute:
-    return attribute(n, f->index);
+    return attr_as_number(n, f->index);
   case FORMULA_call:
     return call(f->name, x);
   case FORMULA_minus:

@@ -286,7 +286,7 @@ static void parse_all(void)
     else
       op->code = code_parse(memory, op->name, op->code_text, &op->signature, op->tmpl == TMPL_row);
     if (op->gradient_text)
-      op->back = gradient_parse(memory, op->name, op->gradient_text, &op->signature);
+      op->back = lets_parse(memory, op->name, op->gradient_text, &op->signature, true);
   }
   atomic_store_explicit(&op_rows_parsed, add_steps(), memory_order_release);
 }
@@ -382,6 +382,12 @@ double attr_float(const Node *n, const char *name)
   return n->attr[attr_place(n, name)].f;
 }
 
+double attr_as_number(const Node *n, uint32_t i)
+{
+  bool real = op_of(n)->signature.attr[i].kind == ATTR_float;
+  return real ? n->attr[i].f : (double)n->attr[i].i;
+}
+
 void attr_set_int(Node *n, const char *name, int64_t value)
 {
   n->attr[attr_place(n, name)].i = value;
@@ -403,20 +409,12 @@ bool op_draws(const Node *n)
   return op->code.random && (op->tmpl != TMPL_file || attr_float(n, "p") > 0);
 }
 
-/* True if the formula names y. */
-static bool names_result(const Formula *f)
-{
-  bool found = f->kind == FORMULA_name && strcmp(f->name, "y") == 0;
-  for (uint32_t i = 0; i < f->n; i++) found |= names_result(f->in[i]);
-  return found;
-}
-
 bool gradient_reads_result(const OpInfo *op)
 {
   bool reads = op->gradient == grad_relu;
   for (uint32_t i = 0; i < op->back.n_statements && !reads; i++) {
     const CodeStatement *s = &op->back.statements[i];
-    reads = s->value && names_result(s->value);
+    reads = s->value && formula_mentions(s->value, "y");
     if (s->kind == STATEMENT_value) break; /* that of the first input */
   }
   return reads;
@@ -437,8 +435,7 @@ bool gradient_is_passed(const OpInfo *op)
 bool code_stands(const Node *n, int condition)
 {
   if (condition < 0) return true;
-  const AttrInfo *info = &op_of(n)->signature.attr[condition];
-  return info->kind == ATTR_float ? n->attr[condition].f != 0 : n->attr[condition].i != 0;
+  return attr_as_number(n, (uint32_t)condition) != 0;
 }
 
 const Formula *code_standing(const Node *n, const Formula *f)
@@ -452,21 +449,5 @@ uint32_t code_reads(const Node *n, const Formula *f, FormulaKind kind, uint32_t 
   f = code_standing(n, f);
   uint32_t found = f->kind == kind && f->index == input;
   for (uint32_t i = 0; i < f->n; i++) found += code_reads(n, f->in[i], kind, input);
-  return found;
-}
-
-bool code_chooses(const Node *n, const Formula *f)
-{
-  f = code_standing(n, f);
-  bool chooses = f->kind == FORMULA_choose;
-  for (uint32_t i = 0; i < f->n && !chooses; i++) chooses = code_chooses(n, f->in[i]);
-  return chooses;
-}
-
-bool code_mentions(const Node *n, const Formula *f, const char *name)
-{
-  f = code_standing(n, f);
-  bool found = f->kind == FORMULA_name && same_name(f->name, name);
-  for (uint32_t i = 0; i < f->n && !found; i++) found = code_mentions(n, f->in[i], name);
   return found;
 }

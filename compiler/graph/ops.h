@@ -140,6 +140,7 @@ _Noreturn void op_broken(const OpInfo *op, const char *what, const char *word);
 
 int64_t attr_int(const Node *n, const char *name); /* any kind except ATTR_float */
 double attr_float(const Node *n, const char *name);
+double attr_as_number(const Node *n, uint32_t i); /* attribute i, an integer or a float */
 void attr_set_int(Node *n, const char *name, int64_t value);
 /* Finds the attribute's index in the signature and in Node.attr, for code that handles many ops.
  * Returns false if the op has no such attribute. */
@@ -152,10 +153,9 @@ bool op_draws(const Node *n);
 bool op_axes(const Node *n, uint64_t *out);
 
 /* Formulas with lets whose functions are ops, such as gradients. code_op: the op of an operator or
- * function. code_let: the statement that defines a name, or NULL. code_is_number: true if the
- * formula names no input, dy or y; then code_number() computes it. */
+ * function. code_is_number: true if the formula names no input, dy or y; then code_number()
+ * computes it. */
 OpKind code_op(const Formula *f);
-const CodeStatement *code_let(const OpCode *code, const char *name);
 bool code_is_number(const OpCode *code, const Formula *f);
 double code_number(const Node *n, const OpCode *code, const Formula *f);
 
@@ -173,8 +173,10 @@ const Formula *code_standing(const Node *n, const Formula *f);
 /* Returns how often the formula names `input` in this way: FORMULA_element ($0), FORMULA_row_value
  * (@1). */
 uint32_t code_reads(const Node *n, const Formula *f, FormulaKind kind, uint32_t input);
-bool code_chooses(const Node *n, const Formula *f); /* true if it has a ? b : c */
-bool code_mentions(const Node *n, const Formula *f, const char *name); /* a name of a statement */
+static inline bool code_chooses(const Node *n, const Formula *f) /* true if it has a ? b : c */
+{
+  return code_reads(n, f, FORMULA_choose, 0) > 0;
+}
 
 /* ---- types: rules/promotion.c ---- */
 

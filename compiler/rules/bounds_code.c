@@ -6,7 +6,6 @@
 #include "bounds.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct Reader {
   const Node *n;
@@ -21,25 +20,10 @@ static Interval operand(const Reader *r, const Formula *f)
   return there || !f->absent ? r->in[f->index] : interval_of(strtod(f->absent, NULL));
 }
 
-static Interval attribute(const Reader *r, uint32_t i)
-{
-  bool real = op_of(r->n)->signature.attr[i].kind == ATTR_float;
-  return interval_of(real ? r->n->attr[i].f : (double)r->n->attr[i].i);
-}
-
-/* Returns the result of the statement that defines a name. */
-static Interval named(const Reader *r, const char *name)
-{
-  const CodeStatement *s = op_of(r->n)->code.statements;
-  uint32_t i = 0;
-  while (!s[i].name || strcmp(s[i].name, name) != 0) i++;
-  return r->named[i];
-}
-
 /* Returns the interval of a formula. The result of a comparison is 0 or 1. */
 static Interval value(const Reader *r, const Formula *f)
 {
-  const Interval truth = {0, 1};
+  const OpCode *code = &op_of(r->n)->code;
   Interval in[MAX_SIGNATURE];
   f = code_standing(r->n, f);
   for (uint32_t i = 0; i < f->n; i++) in[i] = value(r, f->in[i]);
@@ -47,12 +31,12 @@ static Interval value(const Reader *r, const Formula *f)
   case FORMULA_number:
     return interval_of(strtod(f->name, NULL));
   case FORMULA_name:
-    return named(r, f->name);
+    return r->named[code_statement(code, f->name) - code->statements];
   case FORMULA_element:
   case FORMULA_row_value:
     return operand(r, f);
   case FORMULA_attribute:
-    return attribute(r, f->index);
+    return interval_of(attr_as_number(r->n, f->index));
   case FORMULA_length:
     return r->length;
   case FORMULA_normal:
@@ -76,7 +60,7 @@ static Interval value(const Reader *r, const Formula *f)
   case FORMULA_choose:
     return interval_join(in[1], in[2]);
   default: /* comparisons, what joins them, $uniform */
-    return truth;
+    return (Interval){0, 1};
   }
 }
 

@@ -31,7 +31,7 @@ static Value make_name(const Maker *m, const char *name)
 {
   if (strcmp(name, "dy") == 0) return m->b->dy;
   if (strcmp(name, "y") == 0) return m->b->y;
-  return m->named[code_let(m->code, name) - m->code->statements];
+  return m->named[code_statement(m->code, name) - m->code->statements];
 }
 
 static Value make(const Maker *m, const Formula *f)

@@ -37,7 +37,7 @@ static const char *put_part(const Form *f, const Formula *part)
     return build_number(f->e->b, f->type, code_number(f->n, &f->code, part));
   if (part->kind == FORMULA_element) return f->in[part->index];
   if (part->kind == FORMULA_name)
-    return f->named[code_let(&f->code, part->name) - f->code.statements];
+    return f->named[code_statement(&f->code, part->name) - f->code.statements];
   for (uint32_t i = 0; i < part->n; i++) in[i] = put_part(f, part->in[i]);
   return put_op_of(f, code_op(part), in);
 }
@@ -48,7 +48,7 @@ static const char *put_op_of(const Form *f, OpKind op, const char *const *in)
   const char *text = form_text(op), *value = NULL;
   if (!text) return build_node(f->e->b, onnx_same(op), in, NO_ATTRS);
   Form inner = {.e = f->e, .n = f->n, .type = f->type};
-  inner.code = gradient_parse(f->e->arena, op_row(op)->name, text, &op_row(op)->signature);
+  inner.code = lets_parse(f->e->arena, op_row(op)->name, text, &op_row(op)->signature, false);
   for (uint32_t i = 0; in[i]; i++) inner.in[i] = in[i];
   for (uint32_t i = 0; i < inner.code.n_statements; i++) {
     const CodeStatement *s = &inner.code.statements[i];

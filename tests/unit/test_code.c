@@ -126,7 +126,7 @@ static void test_conditions(void)
 /* Checks formulas of gradients: one for each input, of which some may be empty. */
 static void test_gradients(void)
 {
-  OpCode c = gradient_parse(arena, "test", "let d = dy * $eps; ; -d * y", &signature);
+  OpCode c = lets_parse(arena, "test", "let d = dy * $eps; ; -d * y", &signature, true);
   MUST(c.n_statements == 3);
   CHECK(c.statements[0].kind == STATEMENT_let && !strcmp(c.statements[0].name, "d"));
   CHECK(c.statements[1].kind == STATEMENT_value && !c.statements[1].value);
