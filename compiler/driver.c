@@ -40,9 +40,11 @@ static const Pass passes[] = {
      "fuse, which makes each part a kernel"},
     {"fuse", pass_fuse, IR_LAID, IR_FUSED, "groups the final nodes, one command each"},
     {"memory", pass_memory, IR_FUSED, IR_PLACED, "a value inside a group needs no memory"},
-    {"kernels", pass_kernels, IR_PLACED, 0,
+    {"commands", pass_commands, IR_PLACED, IR_COMMANDS,
+     "all that follows from types, shapes and places is decided once for each group"},
+    {"kernels", pass_kernels, IR_COMMANDS, 0,
      "the text of a kernel depends on where its operands are; plan lists equal kernels once"},
-    {"plan", pass_plan, IR_PLACED, IR_PLANNED,
+    {"plan", pass_plan, IR_COMMANDS, IR_PLANNED,
      "the command list that emit/ prints and the runtime walks"},
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
@@ -173,8 +175,8 @@ const char *pass_name(uint32_t i)
 /* Returns the name of the fact that a pass needs or establishes: at most one each. */
 static const char *facts_text(uint32_t facts)
 {
-  static const char *const names[] = {"shaped", "typed",  "diffed", "laid",
-                                      "fused",  "placed", "planned"};
+  static const char *const names[] = {"shaped", "typed",  "diffed",   "laid",
+                                      "fused",  "placed", "commands", "planned"};
   for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (facts == 1u << i) return names[i];
   assert(!facts);

@@ -1,5 +1,6 @@
 /* Attention as kernels: see attention.h. */
 #include "attention.h"
+#include "command_parts.h"
 #include "compiler/rules/rules.h"
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/attention.h"
@@ -129,13 +130,12 @@ TileWalk tile_walk(Compile *c, const Group *p)
 
 /* On CUDA each unit is a block, because units of causal attention differ in length: a block starts
  * on the next free multiprocessor. */
-Geometry tiles_geometry(Compile *c, const Group *p)
+Geometry tiles_geometry(Compile *c, const Group *p, const TileWalk *w)
 {
   enum { CUDA_MOST = 1 << 20, CPU_MOST = 64, CPU_SHARE = 1 << 18 /* multiply-adds for a thread */ };
   Sizes s = sizes_of(c->graph, ir_node(c->graph, p->anchor));
-  TileWalk w = tile_walk(c, p);
-  int64_t units = w.key_units + w.query_units;
-  if (w.tensor) return (Geometry){(uint32_t)units, TENSOR_BLOCK};
+  int64_t units = w->key_units + w->query_units;
+  if (w->tensor) return (Geometry){(uint32_t)units, TENSOR_BLOCK};
   if (!is_cpu_target(c))
     return (Geometry){(uint32_t)(units < CUDA_MOST ? units : CUDA_MOST), CUDA_BLOCK};
   int64_t work = s.n * s.heads * s.l * s.s * (s.d + s.e) / CPU_SHARE;
@@ -249,14 +249,12 @@ static bool for_forward(const Graph *g, const Group *p, const KernelArgs *args, 
   return out->y.argument != 0;
 }
 
-bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
+static ampc_attention problem_of(Compile *c, Value v)
 {
   const Graph *g = c->graph;
-  const Group *p = &g->groups.at[group];
-  if (!p->anchor.id || !op_has(ir_node(g, p->anchor), T_tiles)) return false;
-  const Node *n = ir_node(g, p->anchor);
+  const Node *n = ir_node(g, v);
   Sizes s = sizes_of(g, n);
-  *out = (ampc_attention){.backward = attention_is_backward(n),
+  return (ampc_attention){.backward = attention_is_backward(n),
                           .causal = attr_int(n, "causal"),
                           .grouped = s.kv_heads < s.heads,
                           .n = s.n,
@@ -268,40 +266,37 @@ bool attention_problem(Compile *c, uint32_t group, ampc_attention *out)
                           .scale = attr_float(n, "scale"),
                           .p = attr_float(n, "p"),
                           .type = ir_node(g, n->in[QUERY])->dtype,
-                          .line = node_line(c, p->anchor)};
-  return true;
+                          .line = node_line(c, v)};
 }
 
 /* Adds the arguments. Returns false if the library cannot compute this group. */
-static bool find_operands(Compile *c, uint32_t group, ampc_attention *out)
+static bool find_operands(Compile *c, const Group *p, const KernelArgs *args, ampc_attention *out)
 {
   const Graph *g = c->graph;
-  const Group *p = &g->groups.at[group];
   const Node *n = ir_node(g, p->anchor);
   if (!rule_by_library(c, n)) return false;
-  KernelArgs args = kernel_args(c, group);
   DType type = out->type;
-  set_dropout(n, &args, out);
-  return find_mask(g, &args, n, &out->mask) && find_input(g, &args, n, QUERY, type, &out->q) &&
-         find_input(g, &args, n, KEY, type, &out->k) &&
-         find_input(g, &args, n, VALUE, type, &out->v) &&
-         (out->backward ? for_backward(g, p, &args, out) : for_forward(g, p, &args, out));
+  set_dropout(n, args, out);
+  return find_mask(g, args, n, &out->mask) && find_input(g, args, n, QUERY, type, &out->q) &&
+         find_input(g, args, n, KEY, type, &out->k) &&
+         find_input(g, args, n, VALUE, type, &out->v) &&
+         (out->backward ? for_backward(g, p, args, out) : for_forward(g, p, args, out));
 }
 
-const ampc_attention *launch_for_library(Compile *c, uint32_t group, const char **why)
+void set_attention(Compile *c, uint32_t group, Command *out)
 {
-  ampc_attention a, *out;
+  const Group *p = &c->graph->groups.at[group];
   char known[AMPC_WHY_ROOM];
-  *why = NULL;
-  if (!attention_problem(c, group, &a)) return NULL;
-  bool good = find_operands(c, group, &a);
-  bool told = !good && ampc_attention_against(&a, (ampc_cudnn){0, target_capability(c)}, known);
-  if (told) *why = arena_strdup(c->arena, known);
-  if (!good && !told) *why = "cuDNN does not support this mask or these strides";
-  if (!good) return NULL;
-  out = arena_new(c->arena, ampc_attention);
-  *out = a;
-  return out;
+  if (!p->anchor.id || !op_has(ir_node(c->graph, p->anchor), T_tiles)) return;
+  ampc_attention *problem = arena_array(c->arena, ampc_attention, 2), *whole = problem + 1;
+  *problem = *whole = problem_of(c, p->anchor);
+  out->attention = problem;
+  if (find_operands(c, p, &out->whole.args, whole))
+    out->library = whole;
+  else if (ampc_attention_against(whole, (ampc_cudnn){0, target_capability(c)}, known))
+    out->why_own = arena_strdup(c->arena, known);
+  else
+    out->why_own = "cuDNN does not support this mask or these strides";
 }
 
 /* True if all values of a group are read inside it or by the next group. */
@@ -317,16 +312,15 @@ static bool serves_next(const Graph *g, uint32_t group)
   return true;
 }
 
-bool launch_is_deferred(Compile *c, uint32_t group)
+void set_deferred(Compile *c, uint32_t group, Command *all)
 {
   const Graph *g = c->graph;
   const Group *p = &g->groups.at[group], *next = p + 1;
-  const char *why;
-  if (group + 1 >= g->groups.n || !next->anchor.id || p->n_parts || c->options.poison) return false;
+  if (all[group].kind != COMMAND_kernel || p->n_parts || c->options.poison) return;
+  if (group + 1 >= g->groups.n || !all[group + 1].library) return;
   const Node *n = ir_node(g, next->anchor), *first = ir_node(g, p->nodes[0]);
-  if (!op_has(n, T_tiles) || !attention_is_backward(n) || n->block != first->block ||
-      n->loop != first->loop || ir_node(g, n->in[OFF])->group != group)
-    return false;
-  return kernel_args(c, group).n <= AMPC_MOST_DEFERRED && launch_for_library(c, group + 1, &why) &&
-         serves_next(g, group);
+  if (!attention_is_backward(n) || n->block != first->block || n->loop != first->loop ||
+      ir_node(g, n->in[OFF])->group != group)
+    return;
+  all[group].deferred = all[group].n_args <= AMPC_MOST_DEFERRED && serves_next(g, group);
 }

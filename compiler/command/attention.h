@@ -38,10 +38,6 @@
 Value attention_result(const Graph *g, const Group *p, int64_t of);
 bool attention_is_backward(const Node *n);
 
-/* Describes the attention that a group computes: sizes, type, scale and dropout, without arguments.
- * Returns false if the group is not attention. */
-bool attention_problem(Compile *c, uint32_t group, ampc_attention *out);
-
 /* Finds the access_through() of an input. Also returns false if elements along the last axis are
  * not adjacent in memory, except for the mask. */
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out);

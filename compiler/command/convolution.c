@@ -1,29 +1,31 @@
 /* Convolutions and their gradients as vendor libraries take them: x is the images of the large
  * side, w the weight, y the images of the small side. Any of them can be the result. Since pass
  * layout, all images are [n, h, w, c]. */
-#include "command.h"
-#include "runtime/plan/conv_columns.h"
+#include "command_parts.h"
 #include "compiler/rules/rules.h"
+#include "runtime/plan/conv_columns.h"
+#include <string.h>
+
+enum { X, W, BIAS, Y }; /* of Command.operands */
 
 /* Finds x, w and y among v and its inputs. The gradient of the images and a transposed convolution
  * write x; the gradient of the weight writes w. */
-static void find_operands(Convolution *p, const Node *n, Value v)
+static void find_operands(const Node *n, Value v, Command *out)
 {
   bool data = op_has(n, T_gives_image), weight = op_has(n, T_gives_weight);
-  if (data)
-    *p = (Convolution){.x = v, .w = n->in[1], .y = n->in[0]};
-  else if (weight)
-    *p = (Convolution){.x = n->in[1], .w = v, .y = n->in[0]};
-  else
-    *p = (Convolution){.x = n->in[0], .w = n->in[1], .bias = n->in[2], .y = v};
-  p->desc.kind = data ? AMPC_CONV_DATA : weight ? AMPC_CONV_WEIGHT : AMPC_CONV_FORWARD;
+  Value dy = n->in[0];
+  const Value of_data[] = {v, n->in[1], {0}, dy}, of_weight[] = {n->in[1], v, {0}, dy};
+  const Value forward[] = {n->in[0], n->in[1], n->in[2], v};
+  memcpy(out->operands, data ? of_data : weight ? of_weight : forward, sizeof out->operands);
+  out->result = data ? X : weight ? W : Y;
+  out->conv.kind = data ? AMPC_CONV_DATA : weight ? AMPC_CONV_WEIGHT : AMPC_CONV_FORWARD;
 }
 
 /* Sets the sizes: c and those of x, k and those of y. The weight is [k, kernel.., c / groups]. */
-static void set_sizes(const Graph *g, const Convolution *p, const Node *n, ampc_conv *d)
+static void set_sizes(const Graph *g, const Value operands[4], const Node *n, ampc_conv *d)
 {
-  ImageDims x = ir_image_dims(ir_node(g, p->x)), y = ir_image_dims(ir_node(g, p->y));
-  ImageDims w = ir_image_dims(ir_node(g, p->w));
+  ImageDims x = ir_image_dims(ir_node(g, operands[X])), y = ir_image_dims(ir_node(g, operands[Y]));
+  ImageDims w = ir_image_dims(ir_node(g, operands[W]));
   d->n = x.n;
   d->c = x.c;
   d->k = y.c;
@@ -55,25 +57,25 @@ static void set_cuda(Compile *c, ampc_conv *d)
   d->block = at.block;
 }
 
-Convolution convolution_of(Compile *c, uint32_t group)
+void set_convolution(Compile *c, uint32_t group, Command *out)
 {
   const Graph *g = c->graph;
   Value v = g->groups.at[group].anchor;
   const Node *n = ir_node(g, v);
-  Convolution p;
-  find_operands(&p, n, v);
-  ampc_conv *d = &p.desc;
-  set_sizes(g, &p, n, d);
-  d->x_type = ir_node(g, p.x)->dtype;
-  d->w_type = ir_node(g, p.w)->dtype;
-  d->y_type = ir_node(g, p.y)->dtype;
-  d->has_bias = p.bias.id != 0;
-  d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
+  ampc_conv *d = &out->conv;
+  find_operands(n, v, out);
+  set_sizes(g, out->operands, n, d);
+  d->x_type = ir_node(g, out->operands[X])->dtype;
+  d->w_type = ir_node(g, out->operands[W])->dtype;
+  d->y_type = ir_node(g, out->operands[Y])->dtype;
+  d->has_bias = out->operands[BIAS].id != 0;
+  d->bias_type = d->has_bias ? ir_node(g, out->operands[BIAS])->dtype : AMPC_F32;
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = n->place.space == AMPC_GRAD;
   if (is_cpu_target(c))
     d->workspace = ampc_conv_workspace_cpu(d, c->options.real64);
   else
     set_cuda(c, d);
-  return p;
+  out->accumulates = d->accumulate;
+  out->workspace = d->workspace;
 }

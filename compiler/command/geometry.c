@@ -1,11 +1,6 @@
 /* The grid and the block of a launch. */
-#include "walk.h"
+#include "command_parts.h"
 #include "compiler/graph/own.h"
-#include "compiler/graph/shares.h"
-#include "runtime/plan/conv_columns.h"
-#include "ampc_state.h"
-#include <assert.h>
-#include <string.h>
 
 enum {
   CUDA_MAX_GRID =
@@ -19,30 +14,16 @@ static int64_t at_least_1(int64_t n)
   return n < 1 ? 1 : n;
 }
 
-int64_t node_range(const Graph *g, const Node *n)
-{
-  const OpInfo *op = op_of(n);
-  for (uint32_t i = 0; i < op->n_file_args; i++) {
-    FileArg arg = op->file_args[i];
-    bool group = arg == FILE_ranges || arg == FILE_moments || arg == FILE_weights;
-    if (arg != FILE_grad && !group) continue;
-    const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
-    int64_t of = attr_int(n, group ? "group" : "of");
-    return of < 0 ? o->count : o->groups.at[of].slice;
-  }
-  return -1;
-}
-
 /* Returns the number of elements that the kernel walks. Without an anchor these are the elements of
  * its nodes' shape, with an anchor those of the largest operand or of an update's range. */
-static int64_t work_of(Compile *c, const Group *p)
+static int64_t work_of(Compile *c, const Group *p, const KernelArgs *args)
 {
   const Graph *g = c->graph;
   if (!p->anchor.id) return at_least_1(ir_elements(node_walked(g, p->nodes[0])));
-  KernelArgs args = part_args(c, p);
   int64_t most = 1;
-  for (uint32_t i = 0; i < args.n; i++) {
-    int64_t n = args.at[i].value.id ? ir_elements(ir_node(g, args.at[i].value)) : 1;
+  for (uint32_t i = 0; i < args->n; i++) {
+    Value v = args->at[i].value;
+    int64_t n = v.id ? ir_elements(ir_node(g, v)) : 1;
     if (n > most) most = n;
   }
   int64_t range = node_range(g, ir_node(g, p->anchor));
@@ -71,41 +52,34 @@ static Geometry row_geometry(const RowShape *r)
   return (Geometry){limit_grid((r->outer + rows_of_block - 1) / rows_of_block), CUDA_BLOCK};
 }
 
-static Geometry work_geometry(Compile *c, const Group *p)
+static Geometry work_geometry(Compile *c, const Group *p, const KernelPart *part)
 {
-  int64_t work = work_of(c, p), threads = at_least_1(work / CPU_SHARE);
+  int64_t work = work_of(c, p, &part->args), threads = at_least_1(work / CPU_SHARE);
   if (is_cpu_target(c)) return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
   bool vectors = p->anchor.id && node_range(c->graph, ir_node(c->graph, p->anchor)) >= 0;
   return elements_geometry(vectors ? work / 4 : work);
 }
 
-Geometry part_geometry(Compile *c, const Group *p)
+/* A kernel by vectors has one thread for each vector, because EACH_VECTOR is not a loop. */
+static Geometry vector_geometry(const MapWalk *m)
+{
+  int64_t blocks = (map_threads(m) + CUDA_BLOCK - 1) / CUDA_BLOCK;
+  return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
+}
+
+Geometry part_geometry(Compile *c, const Group *p, const KernelPart *part, bool is_part)
 {
   const Node *n = ir_node(c->graph, p->anchor);
   bool cpu = is_cpu_target(c);
-  if (!p->anchor.id) return work_geometry(c, p);
+  if (!cpu && !is_part && part->map && part->map->vector > 1) return vector_geometry(part->map);
+  if (!p->anchor.id) return work_geometry(c, p, part);
   if (own_of(n)) return own_geometry(c, p);
-  if (op_has(n, T_tiles)) return tiles_geometry(c, p);
+  if (part->tiles) return tiles_geometry(c, p, part->tiles);
   if (op_has(n, T_one_block)) return (Geometry){1, cpu ? 1 : CUDA_BLOCK};
-  if (cpu) return work_geometry(c, p);
+  if (cpu) return work_geometry(c, p, part);
   if (op_has(n, T_partials) && n->rank) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
-  if (op_has(n, T_windows)) return elements_geometry(window_walk(c, p).threads);
-  if (op_of(n)->tmpl != TMPL_row) return work_geometry(c, p);
-  RowShape r = row_shape(c->graph, p->anchor);
-  return row_geometry(&r);
-}
-
-/* Returns the geometry of an elementwise group with vectors on CUDA: one thread for each vector,
- * because EACH_VECTOR is not a loop. The grid is 0 for all other groups. */
-static Geometry vector_geometry(Compile *c, uint32_t group)
-{
-  const Group *p = &c->graph->groups.at[group];
-  if (is_cpu_target(c) || !group_is_map(c->graph, p)) return (Geometry){0};
-  KernelArgs args = kernel_args(c, group);
-  MapWalk m = map_walk(c, p, &args);
-  if (m.vector == 1) return (Geometry){0};
-  int64_t blocks = (map_threads(&m) + CUDA_BLOCK - 1) / CUDA_BLOCK;
-  return (Geometry){(uint32_t)blocks, CUDA_BLOCK};
+  if (part->windows) return elements_geometry(part->windows->threads);
+  return part->rows ? row_geometry(part->rows) : work_geometry(c, p, part);
 }
 
 /* On the CPU a block is one thread of the pool. The grid is the number of threads that the work
@@ -114,25 +88,14 @@ static Geometry vector_geometry(Compile *c, uint32_t group)
  * of them needs. A part still sums in the order in which it sums as a kernel of its own. Parts that
  * use a single block each get a block of their own. Parts that the last block runs use that block's
  * threads. */
-Geometry kernel_geometry(Compile *c, uint32_t group)
+Geometry launch_geometry(Compile *c, const Group *p, const KernelPart *parts)
 {
-  const Group *p = &c->graph->groups.at[group];
-  Geometry vectors = p->n_parts ? (Geometry){0} : vector_geometry(c, group);
-  if (vectors.grid) return vectors;
-  if (!p->n_parts) return part_geometry(c, p);
   Geometry most = {1, p->in_turn && !is_cpu_target(c) ? CUDA_BLOCK : 1};
   for (uint32_t i = 0; i < p->last; i++) {
-    Geometry at = part_geometry(c, &p->parts[i]);
+    Geometry at = parts[i].at;
     if (at.grid > most.grid && !p->in_turn) most.grid = at.grid;
     if (at.block > most.block) most.block = at.block;
   }
   if (!is_cpu_target(c) && !p->in_turn && most.grid < p->last) most.grid = p->last;
   return most;
-}
-
-uint32_t node_line(const Compile *c, Value v)
-{
-  Span span = diag_user_span((Compile *)c, ir_node(c->graph, v)->span);
-  if (span.end == 0) return 0;
-  return diag_place(c, span).line;
 }

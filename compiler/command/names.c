@@ -4,7 +4,7 @@
 #include "compiler/base/names.h"
 #include "compiler/base/reserved_names.h"
 #include "compiler/base/user_text.h"
-#include "command.h"
+#include "command_parts.h"
 #include "runtime/plan/conv_columns.h"
 #include <string.h>
 
@@ -71,6 +71,13 @@ const char *layer_type(Compile *c, const char *layer)
   uint32_t i =
       name_find(c->arena, &g->layer_index, g->layers.at, g->layers.n, sizeof(Layer), layer);
   return i == NO_NAME ? NULL : g->layers.at[i].type; /* NULL: the graph was built by hand */
+}
+
+uint32_t node_line(const Compile *c, Value v)
+{
+  Span span = diag_user_span((Compile *)c, ir_node(c->graph, v)->span);
+  if (span.end == 0) return 0;
+  return diag_place(c, span).line;
 }
 
 /* ---- commands ---- */
@@ -182,26 +189,21 @@ static const char *give(Names *x, const char *base, bool back)
   return name;
 }
 
-static void name_commands(Compile *c)
+/* Returns the name of a command's own kernel; NULL: it has none. */
+static const char *kernel_name(const Compile *c, const Command *k)
+{
+  if (k->kind == COMMAND_kernel) return k->name;
+  if (!k->columns) return NULL;
+  bool whole = ampc_conv_columns(&k->conv, c->options.real64).whole;
+  return arena_printf(c->arena, "%s_%s", k->name, whole ? "whole" : "columns");
+}
+
+void name_commands(Compile *c, Command *all)
 {
   Graph *g = c->graph;
   Names names = {.arena = c->arena};
-  for (uint32_t i = 1; i < g->groups.n; i++)
-    g->groups.at[i].name = give(&names, base_name(c, i), group_main_node(g, i)->origin.id != 0);
-}
-
-const char *command_name(Compile *c, uint32_t group)
-{
-  if (!c->graph->groups.at[group].name) name_commands(c);
-  return c->graph->groups.at[group].name;
-}
-
-const char *kernel_name(Compile *c, uint32_t group)
-{
-  group = group_kernel(c->graph, group);
-  const char *name = command_name(c, group);
-  if (!group_is_columns(c, group)) return name;
-  ampc_conv d = convolution_of(c, group).desc;
-  bool whole = ampc_conv_columns(&d, c->options.real64).whole;
-  return arena_printf(c->arena, "%s_%s", name, whole ? "whole" : "columns");
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    all[i].name = give(&names, base_name(c, i), group_main_node(g, i)->origin.id != 0);
+    all[i].kernel_name = kernel_name(c, &all[i]);
+  }
 }

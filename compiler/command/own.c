@@ -1,6 +1,6 @@
 /* Commands of own ops: how many threads run the text, and how much scratch it needs. */
 #include "compiler/graph/own.h"
-#include "command.h"
+#include "command_parts.h"
 
 /* True if the kernel converts 16-bit tensors to f32 before it runs the text, and back afterwards.
  * Host text is C, which lacks 16-bit arithmetic on some machines. */

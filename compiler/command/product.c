@@ -1,5 +1,6 @@
 /* Matrix products as vendor libraries take them: row-major sizes, strides, transposition. */
-#include "command.h"
+#include "command_parts.h"
+#include <string.h>
 
 /* Returns the product of all axes except the last `last` ones. */
 static int64_t lead(const Node *n, uint32_t last)
@@ -66,21 +67,6 @@ static bool is_set(const Node *n, const char *attribute)
   return attr_find(op_of(n), attribute, &i) && n->attr[i].i;
 }
 
-/* Note [rows behind]
- * The rows of a large weight are columns of a product in forward, terms of its sums in backward,
- * and rows of the weight's gradient. cuBLASLt is fast only if they are whole vectors of 16 bytes:
- * Note [odd sizes] in runtime/cuda/gemm.c. So for a GPU a weight of 50,257 rows has room for
- * 50,264, in all spaces of parameters. The rows behind begin as 0. Most optimizers update them with
- * the other rows, and no result depends on them. In GRAD they are 0 after each command, because
- * gradient norms are sums over GRAD. */
-int64_t param_room(const Compile *c, const Parameter *p)
-{
-  enum { VECTOR = 8, LEAST = 512 };
-  int64_t elements = dims_product(p->dim, p->rank);
-  if (is_cpu_target(c) || p->buffer || p->rank != 2 || p->dim[0] < LEAST) return elements;
-  return ampc_round_up(p->dim[0], VECTOR) * p->dim[1];
-}
-
 /* Returns the [rows, columns] parameter whose value or 16-bit copy is v, or whose slot in GRAD has
  * the place of v; NULL if there is none. */
 static const Parameter *weight_at(const Compile *c, Value v, int64_t rows, int64_t columns)
@@ -98,34 +84,35 @@ static const Parameter *weight_at(const Compile *c, Value v, int64_t rows, int64
 
 /* Sets the rows, columns or terms for which the operands have room: gaps of A or C, and rows behind
  * a weight. */
-static void find_room(const Compile *c, const Product *p, ampc_gemm *d)
+static void find_room(const Compile *c, const Value operands[4], ampc_gemm *d)
 {
   const Parameter *w;
-  bool gaps_a = ir_node(c->graph, p->a)->pitch, gaps_c = ir_node(c->graph, p->c)->pitch;
+  Value a = operands[0], b = operands[1], result = operands[3];
+  bool gaps_a = ir_node(c->graph, a)->pitch, gaps_c = ir_node(c->graph, result)->pitch;
   int64_t *more = d->trans_a ? &d->more_m : d->trans_b ? &d->more_n : &d->more_k;
   if (d->trans_a)
-    w = gaps_a ? weight_at(c, p->c, d->m, d->n) : NULL;
+    w = gaps_a ? weight_at(c, result, d->m, d->n) : NULL;
   else if (d->trans_b)
-    w = gaps_c && !d->has_bias ? weight_at(c, p->b, d->n, d->k) : NULL;
+    w = gaps_c && !d->has_bias ? weight_at(c, b, d->n, d->k) : NULL;
   else
-    w = gaps_a ? weight_at(c, p->b, d->k, d->n) : NULL;
+    w = gaps_a ? weight_at(c, b, d->k, d->n) : NULL;
   if (w && d->batch == 1 && (ampc_is_narrow(d->a_type) || d->tf32))
     *more = param_room(c, w) / w->dim[1] - w->dim[0];
 }
 
 /* Matrices are row-major, so the leading dimension is the row length of the stored operand, or its
- * pitch. `c` is the last node of the group: a relu that ends the product, or the product itself. */
-Product product_of(Compile *c, uint32_t group)
+ * pitch. The result is the last node of the group: a relu that ends the product, or the product
+ * itself. */
+void set_product(Compile *c, uint32_t group, Command *out)
 {
   const Graph *g = c->graph;
   const Group *members = &g->groups.at[group];
-  Value v = members->anchor, last = members->nodes[members->n - 1];
+  Value v = members->anchor, last = members->nodes[members->n - 1], bias = {0};
   const Node *n = ir_node(g, v), *a = ir_node(g, n->in[0]), *b = ir_node(g, n->in[1]);
-  Product p = {.a = n->in[0], .b = n->in[1], .c = last};
-  ampc_gemm *d = &p.desc;
+  ampc_gemm *d = &out->gemm;
   if (op_of(n)->signature.n_inputs == 3) { /* with a bias: rows of a layer's weight are outputs */
     linear_sizes(a, b, d);
-    p.bias = n->in[2];
+    bias = n->in[2];
   } else {
     d->trans_a = is_set(n, "trans_a");
     d->trans_b = is_set(n, "trans_b");
@@ -138,26 +125,16 @@ Product product_of(Compile *c, uint32_t group)
   d->a_type = a->dtype;
   d->b_type = b->dtype;
   d->c_type = n->dtype;
-  d->has_bias = p.bias.id != 0;
-  d->bias_type = d->has_bias ? ir_node(g, p.bias)->dtype : AMPC_F32;
+  d->has_bias = bias.id != 0;
+  d->bias_type = d->has_bias ? ir_node(g, bias)->dtype : AMPC_F32;
   d->relu = op_has(ir_node(g, last), T_epilogue);
   d->tf32 = ir_is_tf32(c, n);
   d->accumulate = result_is_gradient(g, v);
-  find_room(c, &p, d);
+  memcpy(out->operands, (Value[4]){n->in[0], n->in[1], bias, last}, sizeof out->operands);
+  find_room(c, out->operands, d);
   d->workspace = is_cpu_target(c) ? ampc_gemm_workspace_cpu(d, c->options.real64)
                                   : ampc_gemm_workspace_cuda(target_capability(c));
-  return p;
-}
-
-LibraryCall group_call(Compile *c, uint32_t group)
-{
-  static const uint8_t results[] = {
-      [AMPC_CONV_DATA] = 0, [AMPC_CONV_WEIGHT] = 1, [AMPC_CONV_FORWARD] = 3};
-  if (group_convolves(c->graph, group)) {
-    Convolution v = convolution_of(c, group);
-    return (LibraryCall){
-        {v.x, v.w, v.bias, v.y}, results[v.desc.kind], v.desc.accumulate, v.desc.workspace};
-  }
-  Product v = product_of(c, group);
-  return (LibraryCall){{v.a, v.b, v.bias, v.c}, 3, v.desc.accumulate, v.desc.workspace};
+  out->result = 3;
+  out->accumulates = d->accumulate;
+  out->workspace = d->workspace;
 }

@@ -252,12 +252,6 @@ static bool joins_parts(const Graph *g, const Node *n)
          (attr_find(op_of(x), "channel", &attr) || attr_find(op_of(x), "columns", &attr));
 }
 
-bool is_widening(const Graph *g, const Node *n)
-{
-  if (!op_has(n, T_casts) || n->dtype != AMPC_F32) return false;
-  return ampc_is_narrow(ir_node(g, n->in[0])->dtype);
-}
-
 /* Returns how many numbers fit in 128 bits: 8 that had 16 bits before they were widened, else 4.
  * The order of a sum depends on this, so it must not depend on which nodes are fused. */
 static uint32_t widest_of(const Graph *g, const Node *x)
@@ -467,15 +461,14 @@ bool windows_read_once(const Node *n)
          (!is_backward(n) || has_tiles(n));
 }
 
-WindowWalk window_walk(Compile *c, const Group *p)
+WindowWalk window_walk(Compile *c, const Group *p, const KernelArgs *args)
 {
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
   bool back = is_backward(n);
   ImageDims d = ir_image_dims(n);
   int64_t stride[2] = {attr_int(n, "stride0"), attr_int(n, "stride1")};
-  KernelArgs args = part_args(c, p);
-  WindowWalk w = {.vector = dividing_vector(d.c, widest_vector(c, &args)), .tile = {1, 1}};
+  WindowWalk w = {.vector = dividing_vector(d.c, widest_vector(c, args)), .tile = {1, 1}};
   w.threads = d.n * (d.c / w.vector);
   for (uint32_t i = 0; i < 2; i++) {
     if (back && has_tiles(n)) w.tile[i] = stride[i];

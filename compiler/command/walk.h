@@ -4,7 +4,7 @@
  * over [32, 512]: the result has strides 512, 1; a bias [512] has 0, 1; a transposed x [512, 32]
  * has 1, 32. */
 #pragma once
-#include "command.h"
+#include "args.h"
 #include "compiler/graph/columns.h"
 
 /* Element (i0, i1, ..) of a loop's shape is at offset + i0 stride[0] + i1 stride[1] + .. */
@@ -35,6 +35,22 @@ bool access_through(const Graph *g, Value v, Access *out);
 uint32_t pad_vector(const Compile *c, Value v);
 /* Merges adjacent axes that all n accesses can walk as one axis. Drops axes of size 1. */
 void loop_collapse(LoopShape *s, Access *a, uint32_t n);
+
+/* The rows of a row op. Axes [from, to) of input 0 are reduced; [outer, length, inner] is the shape
+ * of input 0. */
+typedef struct RowShape {
+  uint32_t from, to;
+  int64_t outer, length, inner;
+  int64_t parts;     /* number of parts of a row, each with a result; 0: the row is not split */
+  int64_t part_rows; /* elements of the row in a part; without parts, `length` */
+  uint32_t widest;   /* the most elements that a thread loads at once, if they divide the row */
+  bool alone;        /* one block computes the row op after the other parts: Note [parts] */
+  bool joins;        /* the row op sums the parts of a long sum; one block can do that */
+  bool loose;        /* no axes of input 0 form the columns, so it is read as [length, inner] */
+} RowShape;
+RowShape row_shape(const Graph *g, Value v);
+/* True if row op v returns one value for each row and its rows have length 1. */
+bool row_is_flat(const Graph *g, Value v);
 
 /* True if the elements of a row are not adjacent. Then threads walk adjacent columns together. */
 bool row_has_columns(const RowShape *r);
@@ -75,7 +91,7 @@ typedef struct WindowWalk {
   int64_t all[2];  /* number of windows or tiles along each axis; tiles start in the padding */
   int64_t threads; /* threads that have work */
 } WindowWalk;
-WindowWalk window_walk(Compile *c, const Group *p);
+WindowWalk window_walk(Compile *c, const Group *p, const KernelArgs *args);
 /* True if windows do not overlap and only one tile reads each window. */
 bool windows_read_once(const Node *n);
 
@@ -90,3 +106,6 @@ typedef struct TileWalk {
   int64_t key_units, key_split, query_units, query_split;
 } TileWalk;
 TileWalk tile_walk(Compile *c, const Group *p);
+/* True if the kernel of n, an op with tiles, can read an input without a copy, through folded
+ * moves. */
+bool tiles_read(const Graph *g, const Node *n, uint32_t input);

@@ -193,27 +193,22 @@ static void count_argument(const Counter *k, const Group *group, const KernelArg
   take(k, owner_of(g, group, a), read ? bytes : over, roles[a->role].written && !stays ? bytes : 0);
 }
 
-static void count_kernel(const Counter *k, const Group *group)
+static void count_part(const Counter *k, const KernelPart *part)
 {
-  KernelArgs args = part_args(k->c, group);
-  for (uint32_t i = 0; i < args.n; i++) count_argument(k, group, &args.at[i]);
+  for (uint32_t i = 0; i < part->args.n; i++) count_argument(k, part->group, &part->args.at[i]);
 }
 
-int64_t kernel_bytes(Compile *c, const Group *group)
+int64_t part_bytes(Compile *c, const KernelPart *part)
 {
   CommandCount sum = {0};
-  count_kernel(&(Counter){c, &sum, NULL}, group);
+  count_part(&(Counter){c, &sum, NULL}, part);
   return sum.read + sum.written;
 }
 
-static int64_t library_flops(Compile *c, uint32_t group)
+static int64_t library_flops(const Command *k)
 {
-  if (group_convolves(c->graph, group)) {
-    ampc_conv d = convolution_of(c, group).desc;
-    return conv_flops(&d);
-  }
-  ampc_gemm d = product_of(c, group).desc;
-  return 2 * d.m * d.n * d.k * d.batch;
+  const ampc_gemm *d = &k->gemm;
+  return k->kind == COMMAND_conv ? conv_flops(&k->conv) : 2 * d->m * d->n * d->k * d->batch;
 }
 
 /* Counts a product or convolution. A command that adds to its result also reads it. */
@@ -221,14 +216,14 @@ static void count_product(const Counter *k, uint32_t group)
 {
   const Graph *g = k->c->graph;
   const Group *of = &g->groups.at[group];
-  LibraryCall call = group_call(k->c, group);
-  int64_t written = made_bytes(k->c, call.operands[call.result]);
-  int64_t read = call.accumulates ? written : 0;
+  const Command *call = command_of(g, group);
+  int64_t written = made_bytes(k->c, call->operands[call->result]);
+  int64_t read = call->accumulates ? written : 0;
   for (uint32_t i = 0; i < 4; i++)
-    if (call.operands[i].id && i != call.result)
-      read += ir_bytes(k->c, ir_node(g, call.operands[i]));
+    if (call->operands[i].id && i != call->result)
+      read += ir_bytes(k->c, ir_node(g, call->operands[i]));
   take(k, of->anchor, read, written);
-  k->sum->flops = library_flops(k->c, group);
+  k->sum->flops = library_flops(call);
   if (k->nodes) k->nodes[of->anchor.id].flops += k->sum->flops;
 }
 
@@ -241,23 +236,17 @@ static int64_t times_of(const Graph *g, const Group *group)
   return times;
 }
 
-static CommandKind command_kind(const Graph *g, uint32_t group)
-{
-  if (!group_by_library(g, group)) return COMMAND_kernel;
-  return group_convolves(g, group) ? COMMAND_conv : COMMAND_gemm;
-}
-
 CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes)
 {
   const Graph *g = c->graph;
   const Group *of = &g->groups.at[group];
-  CommandCount sum = {.kind = command_kind(g, group), .times = times_of(g, of)};
+  const Command *command = command_of(g, group);
+  CommandCount sum = {.kind = command->kind, .times = times_of(g, of)};
   Counter k = {c, &sum, nodes};
-  if (sum.kind != COMMAND_kernel) {
+  if (command_by_library(command)) {
     count_product(&k, group);
   } else {
-    for (uint32_t i = 0; i < of->n_parts; i++) count_kernel(&k, &of->parts[i]);
-    if (!of->n_parts) count_kernel(&k, of);
+    for (uint32_t i = 0; i < command->n_parts; i++) count_part(&k, &command->parts[i]);
     count_flops(&k, of);
   }
   sum.read *= sum.times;

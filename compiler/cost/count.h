@@ -2,10 +2,8 @@
 #pragma once
 #include "compiler/command/command.h"
 
-typedef enum CommandKind { COMMAND_kernel, COMMAND_gemm, COMMAND_conv } CommandKind;
-
 typedef struct CommandCount {
-  CommandKind kind;      /* ampc's own kernel, or a library's product or convolution */
+  CommandKind kind;
   int64_t times;         /* launches in a step: iterations of the loops around it */
   int64_t read, written; /* bytes of tensors, each operand once; summed over all launches */
   int64_t flops;         /* summed over all launches: Note [flops]; -1: not counted */
@@ -22,5 +20,5 @@ int64_t node_flops(const Graph *g, Value v);
  * operand counts for the first node that reads it. A node whose arithmetic is not counted adds no
  * FLOPs. */
 CommandCount command_count(Compile *c, uint32_t group, NodeCount *nodes);
-/* Returns the bytes that one of ampc's own kernels, or one part of a launch, reads and writes. */
-int64_t kernel_bytes(Compile *c, const Group *group);
+/* Returns the bytes that a part of a launch reads and writes. */
+int64_t part_bytes(Compile *c, const KernelPart *part);

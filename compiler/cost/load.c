@@ -1,7 +1,5 @@
 /* Library commands as products: sizes, types, alignment. */
 #include "load.h"
-#include "compiler/command/attention.h"
-#include "compiler/command/walk.h"
 #include "runtime/plan/attention.h"
 #include "runtime/plan/conv_sizes.h"
 
@@ -82,17 +80,16 @@ const char *conv_against(const Compile *c, const ampc_conv *d)
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
 {
   char known[AMPC_WHY_ROOM];
-  const char *why;
-  ampc_attention a;
-  if (!attention_problem(c, group, &a)) return false;
-  const ampc_attention *asked = launch_for_library(c, group, &why);
-  const double once = (double)(a.d + a.e), l = (double)a.l;
-  const double s = (double)a.s * (a.causal ? 0.5 : 1), heads = (double)(a.n * a.heads);
-  const double k = a.backward ? once + 2 * (double)a.d + (double)a.e : once;
-  *out = (TileLoad){.load = {l, s, k, heads, bytes, a.type, .aligned = true},
-                    .again = a.backward ? 7.0 / 5 : 1,
-                    .draws = a.p > 0 ? l * s * heads : 0,
-                    .tensor = tile_walk(c, &c->graph->groups.at[group]).tensor,
+  const Command *command = command_of(c->graph, group);
+  const ampc_attention *a = command->attention, *asked = command->library;
+  if (!a) return false;
+  const double once = (double)(a->d + a->e), l = (double)a->l;
+  const double s = (double)a->s * (a->causal ? 0.5 : 1), heads = (double)(a->n * a->heads);
+  const double k = a->backward ? once + 2 * (double)a->d + (double)a->e : once;
+  *out = (TileLoad){.load = {l, s, k, heads, bytes, a->type, .aligned = true},
+                    .again = a->backward ? 7.0 / 5 : 1,
+                    .draws = a->p > 0 ? l * s * heads : 0,
+                    .tensor = command->whole.tiles->tensor,
                     .by = "own kernels: no library computes this kind of attention",
                     .nodes = 1};
   if (!asked) return true;
@@ -102,7 +99,7 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
   }
   out->library = true;
   out->by = "attention by cuDNN";
-  out->nodes += a.p > 0;
+  out->nodes += a->p > 0;
   out->load.bytes += 2 * (double)(ampc_attention_scores(asked) + ampc_attention_kept(asked));
   return true;
 }
@@ -110,7 +107,7 @@ bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out)
 bool load_is_spared(Compile *c, uint32_t group)
 {
   TileLoad next;
-  return launch_is_deferred(c, group) && tile_load(c, group + 1, 0, &next) && next.library;
+  return command_of(c->graph, group)->deferred && tile_load(c, group + 1, 0, &next) && next.library;
 }
 
 /* Returns the part of the peak that attention reaches. Flash attention reaches 50 to 73 % on an

@@ -29,7 +29,7 @@ typedef struct TileLoad {
   const char *by;   /* which library computes it, or why ampc's own kernel does */
   int nodes;        /* number of nodes in a CUDA graph */
 } TileLoad;
-/* True if the command is not launched: launch_is_deferred, and the library computes the attention.
+/* True if the command is not launched: Command.deferred, and the library computes the attention.
  */
 bool load_is_spared(Compile *c, uint32_t group);
 bool tile_load(Compile *c, uint32_t group, double bytes, TileLoad *out); /* false: no such kernel */

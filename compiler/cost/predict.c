@@ -106,10 +106,10 @@ static double own_product_us(const Gpu *gpu, double flops)
 
 static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group, double bytes)
 {
-  ampc_conv d = convolution_of(c, group).desc;
-  p->load = conv_load(c, &d, bytes);
+  const ampc_conv *d = &command_of(c->graph, group)->conv;
+  p->load = conv_load(c, d, bytes);
   take_product(p, gpu);
-  const char *against = conv_against(c, &d);
+  const char *against = conv_against(c, d);
   if (!against) return;
   p->against = against;
   p->us = fmax(own_product_us(gpu, load_flops(&p->load)), bytes / (gpu->dram * 1e3));
@@ -160,16 +160,15 @@ static void take_tiles_on_gpu(Prediction *p, const Gpu *gpu, const TileLoad *t)
 static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group, double bytes)
 {
   CpuBytes moved = {bytes, (double)memory_of_spaces(c->program)};
+  const Command *k = command_of(c->graph, group);
   TileLoad tiles;
   p->part = PART_products;
-  if (p->count.kind == COMMAND_gemm) {
-    ampc_gemm d = product_of(c, group).desc;
-    p->load = gemm_load(c, &d, bytes);
-    p->us = cpu_gemm_us(cpu, &d, moved);
-  } else if (p->count.kind == COMMAND_conv) {
-    ampc_conv d = convolution_of(c, group).desc;
-    p->load = conv_load(c, &d, bytes);
-    p->us = cpu_conv_us(cpu, &d, moved);
+  if (k->kind == COMMAND_gemm) {
+    p->load = gemm_load(c, &k->gemm, bytes);
+    p->us = cpu_gemm_us(cpu, &k->gemm, moved);
+  } else if (k->kind == COMMAND_conv) {
+    p->load = conv_load(c, &k->conv, bytes);
+    p->us = cpu_conv_us(cpu, &k->conv, moved);
   } else if (tile_load(c, group, bytes, &tiles)) {
     bool wide = tiles.load.type == AMPC_F32;
     take_tiles(p, &tiles, cpu_tiles_us(cpu, &tiles), wide ? NULL : "our kernel multiplies in f32");
@@ -198,8 +197,7 @@ Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount
   if (gpu->cpu) {
     predict_on_cpu(&p, c, gpu->cpu, group, bytes);
   } else if (p.count.kind == COMMAND_gemm) {
-    ampc_gemm d = product_of(c, group).desc;
-    p.load = gemm_load(c, &d, bytes);
+    p.load = gemm_load(c, &command_of(g, group)->gemm, bytes);
     take_product(&p, gpu);
   } else if (p.count.kind == COMMAND_conv) {
     take_conv(&p, c, gpu, group, bytes);
@@ -225,7 +223,7 @@ void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART
   for (int i = 0; i < PART_COUNT; i++) parts[i] = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Group *group = &g->groups.at[i];
-    if (ir_node(g, group->nodes[group->n - 1])->block != block || group_is_silent(g, i)) continue;
+    if (ir_node(g, group->nodes[group->n - 1])->block != block || !command_of(g, i)->kind) continue;
     Prediction p = predict_command(c, gpu, i, NULL);
     parts[p.part] += p.us;
     parts[PART_launches] += p.launch_us;

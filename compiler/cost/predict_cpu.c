@@ -85,14 +85,12 @@ static double node_slots(const Graph *g, Value v)
   return slots;
 }
 
-static double part_slots(Compile *c, const Group *part)
+static double part_slots(const Graph *g, const KernelPart *part)
 {
-  const Graph *g = c->graph;
-  KernelArgs args = part_args(c, part);
   double slots = 0;
-  for (uint32_t i = 0; i < part->n; i++) slots += node_slots(g, part->nodes[i]);
-  for (uint32_t i = 0; i < args.n; i++) {
-    const KernelArg *a = &args.at[i];
+  for (uint32_t i = 0; i < part->group->n; i++) slots += node_slots(g, part->group->nodes[i]);
+  for (uint32_t i = 0; i < part->args.n; i++) {
+    const KernelArg *a = &part->args.at[i];
     if (a->role != ARG_in && a->role != ARG_out) continue;
     double elements = (double)ir_elements(ir_node(g, a->value));
     if (elements > 1) slots += elements * (a->role == ARG_out ? store : loading);
@@ -102,10 +100,10 @@ static double part_slots(Compile *c, const Group *part)
 
 double cpu_kernel_us(Compile *c, const Cpu *cpu, uint32_t group, CpuBytes moved)
 {
-  const Group *of = &c->graph->groups.at[group];
-  double slots = of->n_parts ? 0 : part_slots(c, of);
-  for (uint32_t i = 0; i < of->n_parts; i++) slots += part_slots(c, &of->parts[i]);
-  double threads = threads_of(cpu, kernel_geometry(c, group).grid);
+  const Command *k = command_of(c->graph, group);
+  double slots = 0;
+  for (uint32_t i = 0; i < k->n_parts; i++) slots += part_slots(c->graph, &k->parts[i]);
+  double threads = threads_of(cpu, k->whole.at.grid);
   return fmax(slots_us(cpu, slots, threads), bytes_us(cpu, moved));
 }
 

@@ -28,8 +28,10 @@ static int64_t most_elements(const Kernel *k)
 Kernel kernel_of(Printer *p, uint32_t group)
 {
   Kernel k = {.p = p, .c = p->c, .g = p->c->graph, .index = group};
+  k.command = command_of(k.g, group);
+  k.part = &k.command->whole;
   k.group = &k.g->groups.at[group];
-  k.args = kernel_args(p->c, group);
+  k.args = k.part->args;
   k.index_type = most_elements(&k) > INT_LIMIT ? "long long" : "int";
   return k;
 }
@@ -84,21 +86,23 @@ void put_body(Kernel *k)
 /* ---- the kernel ---- */
 
 /* True if the group computes the parts of a long sum, perhaps among other things. */
-static bool makes_parts(const Kernel *k, const Group *g)
+static bool makes_parts(const Kernel *k)
 {
   bool any = false;
-  for (uint32_t i = 0; i < g->n_parts; i++) any |= makes_parts(k, &g->parts[i]);
-  if (g->n_parts || !g->anchor.id || op_of(ir_node(k->g, g->anchor))->tmpl != TMPL_row) return any;
-  return row_shape(k->g, g->anchor).parts > 0;
+  for (uint32_t i = 0; i < k->command->n_parts; i++) {
+    const RowShape *rows = k->command->parts[i].rows;
+    any |= rows && rows->parts > 0;
+  }
+  return any;
 }
 
 /* True if a thread keeps several vectors of a row: Note [rows]. */
 static bool keeps_row(const Kernel *k)
 {
-  if (k->group->n_parts || kernel_template(k) != TMPL_row) return false;
-  RowShape r = row_shape(k->g, k->group->anchor);
-  RowWalk w = row_walk(&r);
-  return !row_has_columns(&r) && w.threads < CUDA_BLOCK && r.length > w.threads * w.vector;
+  const RowShape *r = k->part->rows;
+  if (!r) return false;
+  RowWalk w = row_walk(r);
+  return !row_has_columns(r) && w.threads < CUDA_BLOCK && r->length > w.threads * w.vector;
 }
 
 /* True if the group has one row op whose operand is loaded from memory unchanged. */
@@ -122,18 +126,18 @@ static bool holds_dear_row(const Kernel *k)
          op_of(kernel_main_node(k))->gradient == grad_none;
 }
 
-/* Returns the bytes that a thread loads once for all its rows. m.joined has the access of the
+/* Returns the bytes that a thread loads once for all its rows. m->joined has the access of the
  * result, then those of all inputs in order. */
 static int64_t shared_bytes(const Kernel *k)
 {
-  MapWalk m = map_walk(k->c, k->group, &k->args);
+  const MapWalk *m = k->part->map;
   uint32_t at = 1;
   int64_t bytes = 0;
-  for (uint32_t i = 0; m.rows > 1 && i < k->group->n; i++) {
+  for (uint32_t i = 0; m->rows > 1 && i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     for (uint32_t j = 0; j < n->n_in; j++)
-      if (n->in[j].id && walk_shares_vectors(&m, &m.joined[at++]))
-        bytes += m.vector * ir_dtype_size(k->c, ir_node(k->g, n->in[j])->dtype);
+      if (n->in[j].id && walk_shares_vectors(m, &m->joined[at++]))
+        bytes += m->vector * ir_dtype_size(k->c, ir_node(k->g, n->in[j])->dtype);
   }
   return bytes;
 }
@@ -146,12 +150,11 @@ static unsigned blocks_of_columns(const Kernel *k)
 {
   enum { MUCH = 128 /* bytes */ };
   if (k->group->n_parts || !group_is_dear(k->g, k->group)) return 0;
-  if (group_is_map(k->g, k->group)) return shared_bytes(k) >= MUCH ? 3 : 0;
-  if (kernel_template(k) != TMPL_row) return 0;
+  if (k->part->map) return shared_bytes(k) >= MUCH ? 3 : 0;
+  if (!k->part->rows) return 0;
   for (uint32_t i = 0; i < k->group->n; i++)
     if (ir_node(k->g, k->group->nodes[i])->op == OP_grad_accumulate) return 0;
-  RowShape r = row_shape(k->g, k->group->anchor);
-  return row_has_columns(&r) ? 2 : 0;
+  return row_has_columns(k->part->rows) ? 2 : 0;
 }
 
 static bool holds_tile(const Kernel *k)
@@ -175,7 +178,7 @@ static bool sums_norms(const Kernel *k)
 static void put_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
-  if (makes_parts(k, k->group) || holds_row(k) || holds_tile(k))
+  if (makes_parts(k) || holds_row(k) || holds_tile(k))
     EMIT(k->p, "__launch_bounds__(%u, 2)\n", block);
   else if (holds_dear_row(k))
     EMIT(k->p, "__launch_bounds__(%u, 1)\n", block);
@@ -189,13 +192,17 @@ static void put_bounds(const Kernel *k, unsigned block)
 static void put_kernel(Kernel *k)
 {
   const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;
-  put_bounds(k, kernel_geometry(k->c, k->index).block);
+  put_bounds(k, k->part->at.block);
+  if (k->command->columns) {
+    emit_columns(k, &k->command->conv);
+    return;
+  }
   if (kernel_template(k) == TMPL_file) {
     emit_file(k);
     return;
   }
   bool own = kernel_template(k) == TMPL_own;
-  EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", kernel_name(k->c, k->index),
+  EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", k->command->kernel_name,
                own ? own_argument_list(k) : argument_list(k));
   EMIT(k->p, "{\n");
   k->p->indent++;
@@ -209,19 +216,11 @@ static void put_kernel(Kernel *k)
   EMIT(k->p, "}\n");
 }
 
-/* Prints the kernel of a convolution, which arranges images as columns for the product, or it
- * computes the whole convolution without the library. */
-static void put_columns(Kernel *k, const Convolution *v)
-{
-  put_bounds(k, v->desc.block);
-  emit_columns(k, v);
-}
-
 /* CPU: prints the thunk, which the thread pool calls. It unpacks arguments and sets the block's
  * number. */
 static void put_thunk(const Kernel *k)
 {
-  const char *name = kernel_name(k->c, k->index);
+  const char *name = k->command->kernel_name;
   Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     bool number = argument_is_number(&k->args.at[i]);
@@ -241,49 +240,24 @@ typedef struct KernelRange { /* a range of the program's kernels */
   uint32_t first, count;
 } KernelRange;
 
-/* Prints the kernel without its comment. `v`: the convolution whose columns it computes, or
- * NULL. */
-static void put_code(Kernel *k, const Convolution *v)
+/* Prints the kernel without its comment. */
+static void put_code(Kernel *k)
 {
   name_arguments(k);
-  if (v)
-    put_columns(k, v);
-  else
-    put_kernel(k);
+  put_kernel(k);
   if (is_cpu_target(k->c)) put_thunk(k);
-}
-
-/* Returns the text that pass kernels has printed; NULL if it was for another target. */
-static const KernelText *text_of(const Kernel *k)
-{
-  const KernelText *text = k->group->text;
-  return text && strcmp(text->target, k->c->options.target) == 0 ? text : NULL;
-}
-
-/* Returns the convolution whose columns the group's kernel computes, stored in `room`; NULL if the
- * group has no such kernel. */
-static const Convolution *columns_of(Compile *c, uint32_t group, Convolution *room)
-{
-  if (!group_is_columns(c, group)) return NULL;
-  *room = convolution_of(c, group);
-  return room;
 }
 
 static void put_group(Printer *p, uint32_t group)
 {
   Kernel k = kernel_of(p, group);
-  Convolution room;
-  const Convolution *columns = columns_of(p->c, group, &room);
   EMIT(p, "\n");
-  if (columns)
-    put_columns_head(&k, columns);
-  else
-    put_head(&k);
-  const KernelText *text = text_of(&k);
+  put_head(&k);
+  const KernelText *text = k.command->text; /* pass kernels has printed it, or NULL */
   if (text)
     printer_append(p, &text->code, text->blame);
   else
-    put_code(&k, columns);
+    put_code(&k);
 }
 
 /* Temporary data is allocated from `scratch`, so c->arena is `scratch` during the call. */
@@ -293,13 +267,11 @@ const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
   void *kept = c->blame;
   KernelText *out = arena_new(own, KernelText);
   Printer p;
-  Convolution room;
-  out->target = c->options.target;
   text_init(&out->code, own);
   printer_begin(&p, c, &out->code);
   c->arena = scratch;
   Kernel k = kernel_of(&p, group);
-  put_code(&k, columns_of(c, group, &room));
+  put_code(&k);
   out->blame = c->blame;
   c->blame = kept;
   c->arena = own;
@@ -311,7 +283,7 @@ static void put_kernels(Printer *p, KernelRange range)
   const Graph *g = p->c->graph;
   uint32_t number = 0;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_owns_kernel(p->c, i)) continue;
+    if (!command_owns_kernel(g, i)) continue;
     uint32_t at = number++;
     if (at >= range.first && at - range.first < range.count) put_group(p, i);
   }

@@ -14,8 +14,7 @@ void put_contents(Printer *p);
  * of an earlier group instead.) Memory that is not needed afterwards comes from `scratch`. */
 typedef struct KernelText {
   Text code;
-  const void *blame;  /* the origins of the lines of `code`, for printer_append */
-  const char *target; /* the target for which it was printed */
+  const void *blame; /* the origins of the lines of `code`, for printer_append */
 } KernelText;
 const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch);
 

@@ -139,8 +139,7 @@ int64_t attention_vector(const Template *t, uint32_t input)
 /* Prints which library may run. It prints numbers of arguments, which have no names yet. */
 void put_library_line(const Kernel *k)
 {
-  const char *why;
-  const ampc_attention *a = launch_for_library(k->c, k->index, &why);
+  const ampc_attention *a = k->command->library;
   if (!a) return;
   EMIT(k->p, "//   library    cuDNN's attention, if %s%s\n",
        ampc_attention_is_own(a) ? "AMPC_ATTENTION asks for it" : "cuDNN is installed",

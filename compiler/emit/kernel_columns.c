@@ -126,16 +126,16 @@ int64_t whole_pixels(const ampc_conv *d)
 const char *const columns_file[COLUMNS_FILES] = {"im2col.cu", "conv_whole.cu",
                                                  "conv_whole_weight.cu"};
 
-void emit_columns(Kernel *k, const Convolution *v)
+void emit_columns(Kernel *k, const ampc_conv *asked)
 {
   bool real64 = k->c->options.real64;
-  const ampc_conv d = ampc_conv_of_columns(&v->desc);
+  const ampc_conv d = ampc_conv_of_columns(asked);
   Template t = {.k = k,
                 .n = ir_node(k->g, k->group->anchor),
                 .conv = &d,
-                .asked = v->desc.kind,
-                .columns = ampc_conv_columns(&v->desc, real64),
-                .count = ampc_conv_kernel_elements(&v->desc, real64)};
+                .asked = asked->kind,
+                .columns = ampc_conv_columns(asked, real64),
+                .count = ampc_conv_kernel_elements(asked, real64)};
   bool large = d.n * conv_in_elements(&d) > INT_LIMIT || conv_weights(&d) > INT_LIMIT ||
                d.n * conv_out_pixels(&d) * d.c * conv_taps(&d) > INT_LIMIT;
   k->index_type = large ? "long long" : "int";

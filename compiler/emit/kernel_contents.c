@@ -11,11 +11,10 @@ enum { NAME_COLUMN = 48, OWNER_COLUMN = 38 };
 static const char *shape_text(const Kernel *k)
 {
   Arena *arena = k->c->arena;
-  if (group_is_columns(k->c, k->index)) {
-    Convolution v = convolution_of(k->c, k->index);
-    return ampc_conv_columns(&v.desc, k->c->options.real64).whole ? "without the library"
-                                                                  : "columns for the product";
-  }
+  if (k->command->columns)
+    return ampc_conv_columns(&k->command->conv, k->c->options.real64).whole
+               ? "without the library"
+               : "columns for the product";
   if (k->group->n_parts) return kernel_parts_text(k);
   const Node *n = kernel_walked_node(k);
   int64_t range = node_range(k->g, n);
@@ -27,7 +26,7 @@ static const char *shape_text(const Kernel *k)
 static uint32_t launches(const Graph *g, uint32_t group)
 {
   uint32_t n = 1;
-  for (uint32_t i = g->groups.at[group].sharer; i; i = g->groups.at[i].sharer) n++;
+  for (uint32_t i = command_of(g, group)->sharer; i; i = command_of(g, i)->sharer) n++;
   return n;
 }
 
@@ -37,7 +36,7 @@ static void put_row(Printer *p, uint32_t group)
   Origin o = origin_of(p->c, group, OWNER_COLUMN);
   uint32_t n = launches(k.g, group);
   const char *times = n > 1 ? arena_printf(p->c->arena, ", %u launches", n) : "";
-  const char *name = kernel_name(p->c, group);
+  const char *name = k.command->kernel_name;
   bool wide = strlen(name) > NAME_COLUMN;
   if (wide) EMIT(p, "//   %s\n", name);
   EMIT(p, "//   %-*s %-*s %s%s\n", NAME_COLUMN, wide ? "" : name, OWNER_COLUMN,
@@ -57,7 +56,7 @@ void put_contents(Printer *p)
   const Graph *g = p->c->graph;
   int block = -1;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_owns_kernel(p->c, i)) continue;
+    if (!command_owns_kernel(g, i)) continue;
     const Group *group = &g->groups.at[i];
     const Node *last = ir_node(g, group->nodes[group->n - 1]);
     if (last->block != block) put_block(p, last->block);

@@ -5,7 +5,6 @@
  * Values are numbered in the order in which they occur, so their identity does not matter. The
  * facts may be too detailed: if they differ, the texts are compared. Debug builds print every
  * kernel and check that equal facts give equal texts. */
-#include "compiler/command/command.h"
 #include "kernel_key.h"
 #include <string.h>
 
@@ -124,12 +123,12 @@ static void add_argument(KernelFacts *f, const KernelArg *a)
 /* Adds the arguments, and for each part the indices of its arguments in the launch. */
 static void add_arguments(KernelFacts *f, uint32_t group)
 {
-  const Group *p = &f->g->groups.at[group];
+  const Command *command = command_of(f->g, group);
   add(f, f->args.n);
   for (uint32_t i = 0; i < f->args.n; i++) add_argument(f, &f->args.at[i]);
-  for (uint32_t i = 0; i < p->n_parts; i++) {
-    KernelArgs own = part_args(f->c, &p->parts[i]);
-    for (uint32_t k = 0; k < own.n; k++) add(f, same_argument(&f->args, &own.at[k]));
+  for (uint32_t i = 0; i < command->n_parts; i++) {
+    const KernelArgs *own = &command->parts[i].args;
+    for (uint32_t k = 0; k < own->n; k++) add(f, same_argument(&f->args, &own->at[k]));
   }
 }
 
@@ -162,11 +161,11 @@ static void begin(KernelFacts *f, uint32_t part)
   f->part = part;
 }
 
-XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part)
+XXH128_hash_t facts_of_part(KernelFacts *f, const KernelPart *part)
 {
-  begin(f, ir_node(f->g, part->nodes[0])->part);
-  f->args = part_args(f->c, part);
-  add_group(f, part);
+  begin(f, ir_node(f->g, part->group->nodes[0])->part);
+  f->args = part->args;
+  add_group(f, part->group);
   for (uint32_t i = 0; i < f->args.n; i++) add_argument(f, &f->args.at[i]);
   return XXH3_128bits(f->words.at, f->words.n * sizeof *f->words.at);
 }
@@ -174,11 +173,11 @@ XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part)
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
 {
   begin(f, 0);
-  if (group_is_columns(f->c, group)) {
-    Convolution v = convolution_of(f->c, group);
-    add_convolution(f, &v.desc);
+  const Command *command = command_of(f->g, group);
+  if (command->columns) {
+    add_convolution(f, &command->conv);
   } else {
-    f->args = kernel_args(f->c, group);
+    f->args = command->whole.args;
     add_group(f, &f->g->groups.at[group]);
     add_arguments(f, group);
   }

@@ -179,8 +179,7 @@ void put_template(Template *t, const EmbeddedFile *file)
 const EmbeddedFile *kernel_file(const Kernel *k)
 {
   const OpInfo *op = op_of(ir_node(k->g, k->group->anchor));
-  bool tensor = op->traits & T_tiles && tile_walk(k->c, k->group).tensor;
-  return tensor ? template_tensor_file(op) : template_file(op);
+  return k->part->tiles && k->part->tiles->tensor ? template_tensor_file(op) : template_file(op);
 }
 
 /* Finds the images that a pool reads and the results that it writes. The gradient of a pool writes
@@ -201,8 +200,8 @@ static Template template_of(Kernel *k)
   Template t = {.k = k, .n = n, .op = op};
   t.count = walked(&t);
   if (op_image_inputs(op)) find_images(&t);
-  if (op->traits & T_windows) t.windows = window_walk(k->c, k->group);
-  if (op->traits & T_tiles) t.walk = tile_walk(k->c, k->group);
+  if (k->part->windows) t.windows = *k->part->windows;
+  if (k->part->tiles) t.walk = *k->part->tiles;
   if (op->traits & T_along) t.along = along_of(k, n);
   if (is_pick(op)) t.pick = pick_of(k, n);
   if (has_attr(op, "group"))

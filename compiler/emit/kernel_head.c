@@ -114,7 +114,7 @@ static void put_sharers(const Kernel *k)
   NameIndex index = {0};
   Text t = text_new(a);
   vec_push(a, &seen, (Seen){sharer_text(k->c, k->index)});
-  for (uint32_t i = k->group->sharer; i; i = k->g->groups.at[i].sharer) {
+  for (uint32_t i = k->command->sharer; i; i = command_of(k->g, i)->sharer) {
     const char *text = sharer_text(k->c, i);
     if (name_find(a, &index, seen.at, seen.n, sizeof *seen.at, text) != NO_NAME) continue;
     vec_push(a, &seen, (Seen){text});
@@ -134,8 +134,8 @@ static void put_title(const Kernel *k)
   if (*layers)
     what = arena_printf(k->c->arena, "%s%s",
                         group_main_node(k->g, k->index)->origin.id ? "backward of " : "", layers);
-  EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", kernel_name(k->c, k->index), *what ? ": " : "",
-               what, *o.place ? ", " : "", o.place);
+  EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", k->command->kernel_name, *what ? ": " : "", what,
+               *o.place ? ", " : "", o.place);
   const char *source = o.owner ? source_text(k->c, k->index, WIDEST - 16) : o.text;
   if (o.owner && *source && (!k->p->source || strcmp(k->p->source, source) != 0))
     EMIT(k->p, "//   source     %s\n", source);
@@ -250,10 +250,10 @@ static const char *frame_name(const Kernel *k)
 
 static const char *vector_note(const Kernel *k)
 {
-  if (!group_is_map(k->g, k->group)) return "";
-  MapWalk m = map_walk(k->c, k->group, &k->args);
-  if (m.rows > 1) return arena_printf(k->c->arena, " by %u rows of %u", m.rows, m.vector);
-  return m.vector > 1 ? arena_printf(k->c->arena, " by %u", m.vector) : "";
+  const MapWalk *m = k->part->map;
+  if (!m) return "";
+  if (m->rows > 1) return arena_printf(k->c->arena, " by %u rows of %u", m->rows, m->vector);
+  return m->vector > 1 ? arena_printf(k->c->arena, " by %u", m->vector) : "";
 }
 
 const Node *kernel_walked_node(const Kernel *k)
@@ -269,7 +269,7 @@ const Node *kernel_walked_node(const Kernel *k)
  */
 static void put_shape(const Kernel *k)
 {
-  Geometry at = kernel_geometry(k->c, k->index);
+  Geometry at = k->part->at;
   const Node *n = kernel_walked_node(k);
   if (kernel_template(k) == TMPL_file || kernel_template(k) == TMPL_own || k->group->n_parts)
     EMIT(k->p, "//   shape      grid %u, block %u; %s\n", at.grid, at.block, frame_name(k));
@@ -279,31 +279,36 @@ static void put_shape(const Kernel *k)
          frame_name(k));
 }
 
-void put_head(const Kernel *k)
+/* Prints the lines of a kernel that computes columns, or a whole convolution. */
+static void put_columns_lines(const Kernel *k)
 {
-  put_title(k);
-  put_nodes(k);
-  put_precision(k);
-  put_shape(k);
-  put_library_line(k);
-}
-
-void put_columns_head(const Kernel *k, const Convolution *v)
-{
-  put_title(k);
-  bool weight = v->desc.kind == AMPC_CONV_WEIGHT;
-  ConvColumns t = ampc_conv_columns(&v->desc, k->c->options.real64);
+  const ampc_conv *d = &k->command->conv;
+  bool weight = d->kind == AMPC_CONV_WEIGHT;
+  ConvColumns t = ampc_conv_columns(d, k->c->options.real64);
   if (t.whole && weight)
     EMIT(k->p,
          "//   whole      if no library computes it: sums of %lld parts, then their sum; grid %u, "
          "block %u; templates/conv_whole_weight.cu\n",
-         (long long)t.sums, v->desc.grid, v->desc.block);
+         (long long)t.sums, d->grid, d->block);
   else if (t.whole)
     EMIT(k->p,
          "//   whole      if no library computes it; grid %u, block %u; templates/conv_whole.cu\n",
-         v->desc.grid, v->desc.block);
+         d->grid, d->block);
   if (t.whole) return;
   EMIT(k->p, "//   columns    of the %s for the product; grid %u, block %u; templates/im2col.cu\n",
-       v->desc.kind == AMPC_CONV_DATA ? "gradients, and transposed weights," : "images",
-       v->desc.grid, v->desc.block);
+       d->kind == AMPC_CONV_DATA ? "gradients, and transposed weights," : "images", d->grid,
+       d->block);
+}
+
+void put_head(const Kernel *k)
+{
+  put_title(k);
+  if (k->command->columns) {
+    put_columns_lines(k);
+    return;
+  }
+  put_nodes(k);
+  put_precision(k);
+  put_shape(k);
+  put_library_line(k);
 }

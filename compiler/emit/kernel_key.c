@@ -1,10 +1,9 @@
 /* Finds equal kernels: computes the key of a kernel's text, and runs pass kernels, after which
  * commands with equal kernels launch the same one.
  *
- * Needs IR_PLACED: the text depends on which operands share bytes. It runs before plan, whose table
+ * Needs IR_COMMANDS. It runs before plan, whose table
  * has each kernel once. */
 #include "kernel_key.h"
-#include "compiler/command/command.h"
 #include "emit.h"
 #include "kernel.h"
 #include <assert.h>
@@ -168,7 +167,7 @@ XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name)
 XXH128_hash_t group_key(Compile *c, uint32_t group)
 {
   Arena *scratch = arena_create();
-  const char *name = kernel_name(c, group);
+  const char *name = command_of(c->graph, group)->kernel_name;
   XXH128_hash_t key = kernel_key(scratch, &emit_group(c, group, scratch)->code, name);
   arena_destroy(scratch);
   return key;
@@ -214,12 +213,13 @@ static uint32_t first_like(Sharing *s, uint32_t group)
   Compile *c = s->c;
   uint32_t alike = first_with(&s->by_facts, facts_of(s->facts, group), group);
   assert(alike == group || XXH128_isEqual(group_key(c, alike), group_key(c, group)));
-  if (alike != group) return group_kernel(c->graph, alike);
-  const char *name = kernel_name(c, group); /* not from scratch: the name must stay */
+  if (alike != group) return command_of(c->graph, alike)->kernel;
+  Command *k = &c->graph->commands[group];
   ArenaMark mark = arena_mark(s->scratch);
   const KernelText *text = emit_group(c, group, s->scratch);
-  uint32_t first = first_with(&s->by_text, kernel_key(s->scratch, &text->code, name), group);
-  if (first == group) c->graph->groups.at[group].text = text;
+  uint32_t first =
+      first_with(&s->by_text, kernel_key(s->scratch, &text->code, k->kernel_name), group);
+  if (first == group) k->text = text;
   arena_release(s->scratch, mark);
   return first;
 }
@@ -234,14 +234,13 @@ bool pass_kernels(Compile *c)
                .facts = kernel_facts(c),
                .scratch = arena_create()};
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_has_kernel(c, i)) continue;
-    KernelArgs *args = arena_new(c->arena, KernelArgs);
-    *args = kernel_args(c, i);
-    g->groups.at[i].args = args;
+    Command *k = &g->commands[i];
+    if (!k->kernel_name) continue;
     uint32_t first = first_like(&s, i);
     if (first != i) {
-      g->groups.at[i].kernel = first;
-      g->groups.at[last[first]].sharer = i;
+      k->kernel = first;
+      k->kernel_name = g->commands[first].kernel_name;
+      g->commands[last[first]].sharer = i;
     }
     last[first] = i;
   }

@@ -1,6 +1,6 @@
 /* Keys that identify what a kernel computes and how, independent of the names of its values. */
 #pragma once
-#include "compiler/graph/ir.h"
+#include "compiler/command/command.h"
 #include <xxhash.h>
 
 /* Returns the key of a text of emit_kernel(). The text has comments and names that do not affect
@@ -15,4 +15,5 @@ XXH128_hash_t group_key(Compile *c, uint32_t group); /* the key of a group's own
 typedef struct KernelFacts KernelFacts;
 KernelFacts *kernel_facts(Compile *c); /* call when the graph is final */
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);
-XXH128_hash_t facts_of_part(KernelFacts *f, const Group *part); /* a part of a launch by itself */
+XXH128_hash_t facts_of_part(KernelFacts *f,
+                            const KernelPart *part); /* a part of a launch by itself */

@@ -47,12 +47,13 @@ static void put_own_names(const Kernel *launch, Kernel *part)
 }
 
 /* Returns the part as a kernel with its own names. */
-static Kernel part_of(const Kernel *launch, const Group *group)
+static Kernel part_of(const Kernel *launch, uint32_t part)
 {
   Kernel k = *launch;
-  k.group = group;
+  k.part = &launch->command->parts[part];
+  k.group = k.part->group;
   k.is_part = true;
-  k.args = part_args(k.c, group);
+  k.args = k.part->args;
   name_arguments(&k);
   return k;
 }
@@ -61,8 +62,7 @@ static Kernel part_of(const Kernel *launch, const Group *group)
 
 static bool is_of_one_block(const Kernel *k, uint32_t part)
 {
-  const Group *g = k->group;
-  return !g->in_turn && !is_cpu_target(k->c) && part_geometry(k->c, &g->parts[part]).grid == 1;
+  return !k->group->in_turn && !is_cpu_target(k->c) && k->command->parts[part].at.grid == 1;
 }
 
 /* If each part from `part` on runs in one block, blocks without a part return here. This needs one
@@ -94,9 +94,9 @@ static const char *where_of(const Kernel *k, uint32_t part, uint32_t grid)
 
 /* Prints a function for parts with equal text. ALONE redefines the block's number only in the text
  * after it and not in a function that it calls. So with `alone` the function contains ALONE. */
-static void put_function(const Kernel *launch, const Group *group, const char *name, bool alone)
+static void put_function(const Kernel *launch, uint32_t part, const char *name, bool alone)
 {
-  Kernel k = part_of(launch, group);
+  Kernel k = part_of(launch, part);
   EMIT_WRAPPED(k.p, "// ", "// %s\n", kernel_nodes_text(&k));
   EMIT_WRAPPED(k.p, "    ", "DEVICE void %s(%s)\n", name, argument_list(&k));
   EMIT(k.p, alone ? "{\n  ALONE {\n" : "{\n");
@@ -116,7 +116,7 @@ static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
   Text text = text_new(launch->c->arena);
   printer_begin(&p, launch->c, &text);
   own.p = &p;
-  put_function(&own, &launch->group->parts[part], "part", false);
+  put_function(&own, part, "part", false);
   launch->c->blame = kept;
   return kernel_key(launch->c->arena, &text, "part");
 }
@@ -137,18 +137,18 @@ const Launch *put_functions(const Kernel *k)
   KernelFacts *facts = kernel_facts(k->c);
   Launch *l = arena_new(a, Launch);
   *l = (Launch){k, arena_array(a, Part, g->n_parts)};
-  uint32_t grid = kernel_geometry(k->c, k->index).grid, n = 0;
+  uint32_t grid = k->part->at.grid, n = 0;
   for (uint32_t i = 0; i < g->n_parts; i++) {
     Part *part = &l->parts[i];
-    *part = (Part){facts_of_part(facts, &g->parts[i]), where_of(k, i, grid), NULL};
+    *part = (Part){facts_of_part(facts, &k->command->parts[i]), where_of(k, i, grid), NULL};
     for (uint32_t first = 0; first < i && !part->function; first++) {
       Part *like = &l->parts[first];
       if (!are_alike(l, i, first)) continue;
       if (!like->function) {
-        const char *name = kernel_name(k->c, k->index);
+        const char *name = k->command->kernel_name;
         like->function =
             n++ ? arena_printf(a, "%s_part_%u", name, n) : arena_printf(a, "%s_part", name);
-        put_function(k, &g->parts[first], like->function, *like->where);
+        put_function(k, first, like->function, *like->where);
       }
       part->function = like->function;
     }
@@ -173,9 +173,9 @@ static void put_call(const Kernel *k, const Part *part)
                nodes.at);
 }
 
-static void put_part(const Kernel *launch, const Group *group, const Part *part)
+static void put_part(const Kernel *launch, uint32_t i, const Part *part)
 {
-  Kernel k = part_of(launch, group);
+  Kernel k = part_of(launch, i);
   bool file = kernel_template(&k) == TMPL_file && !op_has(kernel_main_node(&k), T_windows);
   if (part->function || !file) use_names(launch, &k);
   if (part->function) {
@@ -194,7 +194,7 @@ void put_parts(const Launch *l)
 {
   const Kernel *k = l->k;
   const Group *g = k->group;
-  uint32_t grid = kernel_geometry(k->c, k->index).grid;
+  uint32_t grid = k->part->at.grid;
   if (g->in_turn) EMIT(k->p, "FIRST_BLOCK;\n");
   for (uint32_t i = 0; i < g->n_parts; i++) {
     if (i == g->last)
@@ -202,6 +202,6 @@ void put_parts(const Launch *l)
     else if (g->parts[i].meets)
       EMIT(k->p, "BLOCK_MEETS;\n");
     put_leave(k, i, grid);
-    put_part(k, &g->parts[i], &l->parts[i]);
+    put_part(k, i, &l->parts[i]);
   }
 }

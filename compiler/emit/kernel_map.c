@@ -164,14 +164,6 @@ static void put_elements(const Map *m)
   for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
 }
 
-/* True if the kernel may use vectors. Vectors cost all parts of a launch registers and do not help
- * a small part. */
-static bool may_have_vectors(const Kernel *k)
-{
-  enum { SMALL = 4096 };
-  return !k->is_part || ir_elements(node_walked(k->g, k->group->nodes[0])) > SMALL;
-}
-
 static void emit_vectors(Map *m)
 {
   Kernel *k = m->k;
@@ -193,7 +185,7 @@ static void emit_vectors(Map *m)
 
 void emit_map(Kernel *k)
 {
-  Map m = {.k = k, .walk = map_walk(k->c, k->group, may_have_vectors(k) ? &k->args : NULL)};
+  Map m = {.k = k, .walk = *k->part->map};
   m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
   k->pitched_index = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
   if (m.walk.vector > 1) {

@@ -254,7 +254,7 @@ void emit_own(Kernel *k)
     EMIT(k->p, "#error \"op %s has no text for this machine\"\n", own->name);
     return;
   }
-  if (cpu && own_geometry(k->c, k->group).grid == 1) EMIT(k->p, "FIRST_BLOCK;\n");
+  if (cpu && k->part->at.grid == 1) EMIT(k->p, "FIRST_BLOCK;\n");
   put_types(k);
   put_numbers(k);
   for (uint32_t i = 0; i < n_tensors(k); i++) put_tensor(k, i);

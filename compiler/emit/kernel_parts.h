@@ -1,7 +1,7 @@
 /* Declarations for the files that print kernels. */
 #pragma once
 #include "compiler/base/embedded.h"
-#include "compiler/command/walk.h"
+#include "compiler/command/command.h"
 #include "kernel.h"
 #include <string.h>
 
@@ -20,8 +20,10 @@ typedef struct Kernel { /* the kernel that is being printed */
   Compile *c;
   const Graph *g;
   uint32_t index; /* index of the group */
-  const Group *group;
-  KernelArgs args;
+  const Command *command;
+  const KernelPart *part; /* the command's whole kernel, or one of its parts */
+  const Group *group;     /* the nodes of `part` */
+  KernelArgs args;        /* those of `part` */
   const char **arg_names; /* unique in this kernel */
   const char *index_type; /* "int", or "long long" if int may be too small */
   bool is_part;           /* a part of a launch; the launch's other text is already printed */
@@ -46,7 +48,6 @@ const Node *kernel_walked_node(const Kernel *k); /* returns the node whose shape
 const char *kernel_parts_text(const Kernel *k);  /* returns "2 parts, side by side" */
 void put_library_line(const Kernel *k);          /* names a library that may run */
 void put_head(const Kernel *k);
-void put_columns_head(const Kernel *k, const Convolution *v);
 
 /* ---- texts: kernel_names.c ---- */
 
@@ -218,7 +219,7 @@ void emit_file(Kernel *k);                        /* kernel_file.c: templates/<o
 const EmbeddedFile *kernel_file(const Kernel *k); /* the template of an op with a file */
 bool template_uses(Kernel *k, const char *name);  /* true if its text names this argument */
 /* kernel_columns.c: Prints im2col.cu or conv_whole*.cu. */
-void emit_columns(Kernel *k, const Convolution *v);
+void emit_columns(Kernel *k, const ampc_conv *asked);
 
 /* ---- helpers: kernel_helpers.c ---- */
 

@@ -465,7 +465,7 @@ static void add_op(RowKernel *r, Value v)
 static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;
-  r->shape = row_shape(k->g, k->group->anchor);
+  r->shape = *k->part->rows;
   r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
   r->space = loop_shape_of(r->x);
   r->columns = row_has_columns(&r->shape);

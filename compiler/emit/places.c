@@ -117,13 +117,13 @@ static const char *param_at(const ParamPlaces *x, char kind, int64_t offset)
 
 void operand_values(Compile *c, uint32_t group, const ampc_command *k, Value *out)
 {
+  const Command *own = command_of(c->graph, group);
   if (k->kind == AMPC_LAUNCH_KERNEL) {
-    KernelArgs args = kernel_args(c, group);
-    for (uint32_t i = 0; i < args.n; i++) out[i] = args.at[i].value;
+    const KernelArgs *args = &own->whole.args;
+    for (uint32_t i = 0; i < args->n; i++) out[i] = args->at[i].value;
   } else if (k->kind == AMPC_GEMM || k->kind == AMPC_CONV) {
-    LibraryCall call = group_call(c, group);
-    memcpy(out, call.operands, sizeof call.operands);
-  } else if (group_exchanges(c->graph, group)) {
+    memcpy(out, own->operands, sizeof own->operands);
+  } else if (own->kind == COMMAND_exchange) {
     /* one of two commands: a copy to the place of the result, or the exchange there */
     Value v = c->graph->groups.at[group].anchor;
     const Node *n = ir_node(c->graph, v);
@@ -188,9 +188,9 @@ static void see_command(Printer *p, Places *x, uint32_t group, const ampc_comman
   for (uint32_t i = 0; i < n; i++)
     if (operands[i].at.space == AMPC_WORK) see(p, x, operands[i].at, values[i], at);
   if (k->kind != AMPC_LAUNCH_KERNEL) return;
-  KernelArgs args = kernel_args(p->c, group);
-  for (uint32_t i = 0; i < args.n; i++) /* the value that a result overwrites is read until here */
-    for (uint32_t j = args.at[i].over.id ? x->last[args.at[i].over.id] : 0; j;
+  const KernelArgs *args = &command_of(p->c->graph, group)->whole.args;
+  for (uint32_t i = 0; i < args->n; i++) /* the value that a result overwrites is read until here */
+    for (uint32_t j = args->at[i].over.id ? x->last[args->at[i].over.id] : 0; j;
          j = x->at.at[j - 1].next)
       x->at.at[j - 1].to = at;
 }
@@ -244,7 +244,7 @@ Places *places_create(Printer *p, const ParamPlaces *params, const ampc_step *s)
     const ampc_command *k = &s->commands[i];
     see_states(x, k, i + 1);
     uint32_t own = group; /* groups are in the order of commands; a label is the name of a group */
-    while (own < g->groups.n && g->groups.at[own].name != k->label) own++;
+    while (own < g->groups.n && command_of(g, own)->name != k->label) own++;
     if (own == g->groups.n) continue;
     see_command(p, x, own, k, i + 1);
     group = own;

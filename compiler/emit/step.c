@@ -47,7 +47,7 @@ static const char *operands_text(const Step *s, const ampc_command *command, uin
   const ampc_operand *operands;
   uint32_t n = ampc_command_operands(command, room, &operands);
   Value *values = arena_array(c->arena, Value, n + 1);
-  bool own = s->group && c->graph->groups.at[s->group].name == command->label;
+  bool own = s->group && command_of(c->graph, s->group)->name == command->label;
   if (own) operand_values(c, s->group, command, values);
   Text t = text_new(c->arena);
   bool is_launch = command->kind == AMPC_LAUNCH_KERNEL;
@@ -178,7 +178,7 @@ static uint32_t group_of(const Step *s, const ampc_command *command)
 {
   const Graph *g = s->p->c->graph;
   for (uint32_t i = s->group + 1; i < g->groups.n && command->kind != AMPC_FILL; i++)
-    if (g->groups.at[i].name == command->label) return i;
+    if (command_of(g, i)->name == command->label) return i;
   return 0;
 }
 

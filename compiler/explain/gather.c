@@ -51,7 +51,7 @@ static void predict_commands(Gather *t, ExplainBlock *b)
   const Graph *g = t->g;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     const Group *group = &g->groups.at[i];
-    if (block_of(g, group) != b->block || group_is_silent(g, i)) continue;
+    if (block_of(g, group) != b->block || !command_of(g, i)->kind) continue;
     Prediction *p = &t->made[i];
     *p = predict_command(t->c, t->e->gpu, i, t->counts);
     b->commands++;
@@ -66,7 +66,7 @@ static void predict_commands(Gather *t, ExplainBlock *b)
 
 static bool has_command(const Graph *g, const Node *n)
 {
-  return n->group && !n->folded && !group_is_silent(g, n->group);
+  return n->group && !n->folded && command_of(g, n->group)->kind;
 }
 
 /* True if the value is also in memory, not only in a register of a kernel. */
@@ -183,7 +183,7 @@ static ExplainNode make_node(const Gather *t, uint32_t id)
                      .bound = t->bounds[id],
                      .flops_type = flops_type(g, n, made),
                      .us = t->us[id]};
-  if (command) out.command = command_name(t->c, n->group);
+  if (command) out.command = command_of(g, n->group)->name;
   if (made && made->product && g->groups.at[n->group].anchor.id == id) out.made = made;
   if (op_has(n, T_casts) && is_working_copy(g, v))
     out.reason =
@@ -265,15 +265,10 @@ static int64_t odd_channels(const Compile *c, const ampc_conv *d, DType *type)
 static void add_size(Gather *t, ExplainBlock *b, const ExplainNode *n)
 {
   const Node *node = ir_node(t->g, n->value);
-  bool conv = n->made->count.kind == COMMAND_conv;
+  const Command *k = command_of(t->g, node->group);
   DType type;
-  ampc_gemm gemm = {0};
-  ampc_conv convolution = {0};
-  if (conv)
-    convolution = convolution_of(t->c, node->group).desc;
-  else
-    gemm = product_of(t->c, node->group).desc;
-  int64_t size = conv ? odd_channels(t->c, &convolution, &type) : odd_size(t->c, &gemm, &type);
+  int64_t size = k->kind == COMMAND_conv ? odd_channels(t->c, &k->conv, &type)
+                                         : odd_size(t->c, &k->gemm, &type);
   if (!size) return;
   int64_t step = TENSOR_ALIGNMENT / ir_dtype_size(t->c, type);
   double saves = n->made->us - n->made->aligned_us;

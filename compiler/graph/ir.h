@@ -30,14 +30,9 @@
 typedef struct Group {
   Value *nodes; /* in execution order */
   uint32_t n;
-  const char *name; /* cached result of command_name() */
   Value anchor; /* node that determines the kernel (row, gemm, file ..); 0: elementwise, or parts */
-  ampc_ref workspace; /* pass memory: scratch of a matrix product */
-  uint32_t kernel;    /* pass kernels: earlier group whose kernel this group launches; 0: its own */
-  uint32_t sharer;    /* pass kernels: the next group that launches the same kernel; 0: none */
-  const struct KernelArgs *args; /* pass kernels: cached result of kernel_args(); or NULL */
-  const struct KernelText *text; /* pass kernels: text of its own kernel; or NULL */
-  struct Group *parts;           /* Note [parts]; NULL: the group is one kernel */
+  ampc_ref workspace;  /* pass memory: scratch of a matrix product */
+  struct Group *parts; /* Note [parts]; NULL: the group is one kernel */
   uint32_t n_parts;
   uint32_t last; /* index of the first part that the last block runs alone; n_parts: none */
   bool in_turn;
@@ -68,8 +63,9 @@ struct Graph {
   VEC(BlockInfo) blocks;
   VEC(ampc_source) sources;
   VEC(Group) groups;
-  const char *classes; /* as in ampc_program; "": losses distinguish different ones */
-  const char *columns; /* as in ampc_program */
+  struct Command *commands; /* pass commands: one for each group (compiler/command/command.h) */
+  const char *classes;      /* as in ampc_program; "": losses distinguish different ones */
+  const char *columns;      /* as in ampc_program */
   ampc_scaler_desc scaler;
   const char *precision; /* the word of the job's precision clause: "f16" */
   bool tf32;             /* f32 products round their operands to tf32 in every region */
@@ -96,7 +92,8 @@ enum {
   IR_LAID = 8,
   IR_FUSED = 16,
   IR_PLACED = 32,
-  IR_PLANNED = 64
+  IR_COMMANDS = 64,
+  IR_PLANNED = 128
 };
 
 /* ---- building ---- */

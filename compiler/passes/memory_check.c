@@ -40,7 +40,7 @@ static void check_read(Account *a, Value v, const char *reader)
                             value_text(a->c, v));
   } else if (o->spoiled_by) {
     a->fault = arena_printf(a->c->arena, "%s reads %s, of which %s has overwritten bytes", reader,
-                            value_text(a->c, v), command_name(a->c, o->spoiled_by));
+                            value_text(a->c, v), command_of(a->c->graph, o->spoiled_by)->name);
   }
 }
 
@@ -58,16 +58,16 @@ static void check_command(Account *a, uint32_t group, const WorkUses *uses)
   for (uint32_t i = 0; i < uses->n && !a->fault; i++) {
     const WorkUse *u = &uses->at[i];
     if (u->offset < 0 || u->offset + u->bytes > work)
-      a->fault =
-          arena_printf(a->c->arena, "%s: %s lies outside the block's %lld bytes of work",
-                       command_name(a->c, group), value_text(a->c, u->value), (long long)work);
+      a->fault = arena_printf(a->c->arena, "%s: %s lies outside the block's %lld bytes of work",
+                              command_of(a->c->graph, group)->name, value_text(a->c, u->value),
+                              (long long)work);
     for (uint32_t k = 0; k < i && !a->fault; k++) {
       const WorkUse *other = &uses->at[k];
       if (!(u->written || other->written) || !work_uses_meet(u, other)) continue;
       if (takes_bytes_of(a, u->value, other->value)) continue;
-      a->fault =
-          arena_printf(a->c->arena, "%s: its operands %s and %s overlap", command_name(a->c, group),
-                       value_text(a->c, other->value), value_text(a->c, u->value));
+      a->fault = arena_printf(a->c->arena, "%s: its operands %s and %s overlap",
+                              command_of(a->c->graph, group)->name, value_text(a->c, other->value),
+                              value_text(a->c, u->value));
     }
   }
 }
@@ -89,7 +89,7 @@ static void check_group(Account *a, uint32_t group)
   WorkUses uses = work_uses(a->c, group);
   check_command(a, group, &uses);
   for (uint32_t i = 0; i < uses.n && !a->fault; i++)
-    if (!uses.at[i].written) check_read(a, uses.at[i].value, command_name(a->c, group));
+    if (!uses.at[i].written) check_read(a, uses.at[i].value, command_of(a->c->graph, group)->name);
   for (uint32_t i = 0; i < uses.n; i++)
     if (uses.at[i].written) note_write(a, group, &uses.at[i]);
 }

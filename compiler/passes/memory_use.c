@@ -31,41 +31,27 @@ static void add_value(UseList *l, Value v, bool written)
   add(l, root, n->place, ir_room_bytes(l->c, n), written);
 }
 
-/* Adds the scratch space of a command as written. No later command reads it. */
-static void add_scratch(UseList *l, uint32_t group, int64_t bytes)
-{
-  add(l, (Value){0}, l->c->graph->groups.at[group].workspace, bytes, true);
-}
-
-static void library_uses(UseList *l, uint32_t group)
-{
-  LibraryCall call = group_call(l->c, group);
-  for (uint32_t i = 0; i < 4; i++) add_value(l, call.operands[i], i == call.result);
-  add_scratch(l, group, call.workspace);
-}
-
 /* Adds the uses of a generated kernel. A result may take over the bytes of an operand (`over`).
  * Then one argument stands for both values. */
-static void kernel_uses(UseList *l, uint32_t group)
+static void kernel_uses(UseList *l, const KernelArgs *args)
 {
-  KernelArgs args = kernel_args(l->c, group);
-  for (uint32_t i = 0; i < args.n; i++) {
-    const KernelArg *a = &args.at[i];
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
     if (!a->value.id) continue;
-    Value v = owner_of(l->c->graph, a->value);
     add_value(l, a->over, false);
-    add(l, v, a->place, ir_room_bytes(l->c, ir_node(l->c->graph, v)), a->role == ARG_out);
+    add_value(l, a->value, a->role == ARG_out);
   }
-  add_scratch(l, group, group_workspace(l->c, group));
 }
 
+/* No later command reads the scratch of a command, so it counts as written. */
 WorkUses work_uses(Compile *c, uint32_t group)
 {
   UseList l = {.c = c};
-  if (group_by_library(c->graph, group))
-    library_uses(&l, group);
-  else
-    kernel_uses(&l, group);
+  const Command *k = command_of(c->graph, group);
+  kernel_uses(&l, &k->whole.args);
+  for (uint32_t i = 0; i < 4 && command_by_library(k); i++)
+    add_value(&l, k->operands[i], i == k->result);
+  add(&l, (Value){0}, c->graph->groups.at[group].workspace, k->workspace, true);
   return (WorkUses){l.uses.at, l.uses.n};
 }
 
@@ -76,5 +62,5 @@ bool work_uses_meet(const WorkUse *a, const WorkUse *b)
 
 bool work_has_command(const Graph *g, uint32_t group, uint32_t block)
 {
-  return ir_node(g, g->groups.at[group].nodes[0])->block == block && !group_is_silent(g, group);
+  return ir_node(g, g->groups.at[group].nodes[0])->block == block && command_of(g, group)->kind;
 }

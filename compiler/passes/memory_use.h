@@ -14,7 +14,7 @@ typedef struct WorkUses {
   uint32_t n;
 } WorkUses;
 
-/* Returns the uses of a group that has a command. Call it after pass memory. */
+/* Returns the uses of a group that has a command. Needs the commands. */
 WorkUses work_uses(Compile *c, uint32_t group);
 bool work_uses_meet(const WorkUse *a, const WorkUse *b); /* returns true if they share a byte */
 /* True if the group has a command in the block. */
@@ -25,7 +25,7 @@ bool work_has_command(const Graph *g, uint32_t group, uint32_t block);
 const char *memory_fault(Compile *c);
 /* If memory_fault() finds a mistake, prints it and aborts. Debug builds always check, other builds
  * only with options.check_memory. The check compares each pair of values that live together, so
- * pass memory runs it once. */
+ * it runs once, in pass commands. */
 void memory_check(Compile *c);
 
 /* Returns the commands of the block with fills between them: first all of WORK is filled, then each

@@ -14,6 +14,7 @@ bool pass_probe(Compile *c);     /* options.probe_every: nodes that measure rang
 bool pass_split(Compile *c);     /* cuts long sums and rows into parts */
 bool pass_fuse(Compile *c);      /* groups nodes, one command a group; IR_FUSED */
 bool pass_memory(Compile *c);    /* gives every value its place, by lifetime; IR_PLACED */
+bool pass_commands(Compile *c);  /* decides what each group becomes; IR_COMMANDS */
 bool pass_plan(Compile *c);      /* writes c->program: commands, tables; IR_PLANNED */
 
 /* Appends at `at` and returns the gradients of y with respect to each of xs. dy is the gradient of

@@ -1,8 +1,8 @@
 /* Pass plan: writes the placed graph as an ampc_program, which emit/ prints and the runtime
  * executes.
  *
- * Needs IR_PLACED. Gives IR_PLANNED and c->program. Why last: it only records the decisions of the
- * other passes. plan_commands.c makes the commands. */
+ * Needs IR_COMMANDS. Gives IR_PLANNED and c->program. Why last: it only records the decisions of
+ * the other passes. plan_commands.c makes the commands. */
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"

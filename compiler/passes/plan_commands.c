@@ -9,9 +9,9 @@ void plan_kernels(Compile *c, ampc_program *p)
   const Graph *g = c->graph;
   ampc_kernel *out = arena_array(c->arena, ampc_kernel, g->groups.n + 1);
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    if (!group_owns_kernel(c, i)) continue;
-    uint32_t n_args = group_n_args(c, i);
-    out[p->n_kernels++] = (ampc_kernel){.name = kernel_name(c, i), .n_args = n_args};
+    const Command *k = command_of(g, i);
+    if (!command_owns_kernel(g, i)) continue;
+    out[p->n_kernels++] = (ampc_kernel){.name = k->kernel_name, .n_args = k->n_args};
   }
   p->kernels = out;
 }
@@ -42,16 +42,14 @@ static bool runs_once(Compile *c, const Node *n)
          optimizer_slices(g, &g->optimizers.at[attr_int(n, "optimizer")]) == 1;
 }
 
-/* Arguments, grid and block come from command/, as in the emitter, so call and kernel agree. */
 static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
 {
-  KernelArgs args = kernel_args(c, group);
-  Geometry shape = kernel_geometry(c, group);
-  const char *why;
-  ampc_operand *operands = arena_array(c->arena, ampc_operand, args.n + 1);
+  const Command *k = command_of(c->graph, group);
+  const KernelArgs *args = &k->whole.args;
+  ampc_operand *operands = arena_array(c->arena, ampc_operand, args->n + 1);
   const Node *anchor = ir_node(c->graph, c->graph->groups.at[group].anchor);
-  for (uint32_t i = 0; i < args.n; i++) {
-    const KernelArg *a = &args.at[i];
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
     operands[i] = (ampc_operand){a->place, slice_stride(c, anchor, a)};
     if (a->value.id && (a->role == ARG_in || a->role == ARG_out))
       operands[i] = value_operand(c, a->value, a->role == ARG_out);
@@ -60,49 +58,53 @@ static ampc_command launch_command(Compile *c, uint32_t group, uint32_t kernel)
   }
   return (ampc_command){.kind = AMPC_LAUNCH_KERNEL,
                         .as.launch = {.kernel = kernel,
-                                      .grid = shape.grid,
-                                      .block = shape.block,
-                                      .n_args = args.n,
+                                      .grid = k->whole.at.grid,
+                                      .block = k->whole.at.block,
+                                      .n_args = args->n,
                                       .args = operands,
-                                      .library = launch_for_library(c, group, &why),
+                                      .library = k->library,
                                       .once = runs_once(c, anchor),
-                                      .deferred = launch_is_deferred(c, group)}};
+                                      .deferred = k->deferred}};
+}
+
+/* Returns the place of an operand of a library command. */
+static ampc_operand library_operand(Compile *c, uint32_t group, uint32_t i)
+{
+  Value v = command_of(c->graph, group)->operands[i];
+  return value_operand(c, value_root(c->graph, v), false);
 }
 
 static ampc_command gemm_command(Compile *c, uint32_t group)
 {
-  const Graph *g = c->graph;
-  Product p = product_of(c, group);
-  ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = p.desc}};
-  out.as.gemm.a = value_operand(c, value_root(g, p.a), false);
-  out.as.gemm.b = value_operand(c, value_root(g, p.b), false);
-  out.as.gemm.bias = value_operand(c, value_root(g, p.bias), false);
-  out.as.gemm.c = value_operand(c, value_root(g, p.c), false);
-  out.as.gemm.workspace.at = g->groups.at[group].workspace;
+  ampc_command out = {.kind = AMPC_GEMM, .as.gemm = {.desc = command_of(c->graph, group)->gemm}};
+  out.as.gemm.a = library_operand(c, group, 0);
+  out.as.gemm.b = library_operand(c, group, 1);
+  out.as.gemm.bias = library_operand(c, group, 2);
+  out.as.gemm.c = library_operand(c, group, 3);
+  out.as.gemm.workspace.at = c->graph->groups.at[group].workspace;
   return out;
 }
 
 /* Returns the command of a convolution. desc.grid is not 0 if `kernel` makes its columns (CUDA). */
 static ampc_command conv_command(Compile *c, uint32_t group, uint32_t kernel)
 {
-  const Graph *g = c->graph;
-  Convolution p = convolution_of(c, group);
-  ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = p.desc}};
-  if (p.desc.grid) out.as.conv.desc.columns = kernel;
-  out.as.conv.x = value_operand(c, value_root(g, p.x), false);
-  out.as.conv.w = value_operand(c, value_root(g, p.w), false);
-  out.as.conv.bias = value_operand(c, value_root(g, p.bias), false);
-  out.as.conv.y = value_operand(c, value_root(g, p.y), false);
-  out.as.conv.workspace.at = g->groups.at[group].workspace;
+  const Command *k = command_of(c->graph, group);
+  ampc_command out = {.kind = AMPC_CONV, .as.conv = {.desc = k->conv}};
+  if (k->conv.grid) out.as.conv.desc.columns = kernel;
+  out.as.conv.x = library_operand(c, group, 0);
+  out.as.conv.w = library_operand(c, group, 1);
+  out.as.conv.bias = library_operand(c, group, 2);
+  out.as.conv.y = library_operand(c, group, 3);
+  out.as.conv.workspace.at = c->graph->groups.at[group].workspace;
   return out;
 }
 
 /* Returns the command of a group. `kernel`: index of its kernel in the program's table, if any. */
 static ampc_command group_command(Compile *c, uint32_t group, uint32_t kernel)
 {
-  const Graph *g = c->graph;
-  if (!group_by_library(g, group)) return launch_command(c, group, kernel);
-  return group_convolves(g, group) ? conv_command(c, group, kernel) : gemm_command(c, group);
+  CommandKind kind = command_of(c->graph, group)->kind;
+  if (kind == COMMAND_kernel) return launch_command(c, group, kernel);
+  return kind == COMMAND_conv ? conv_command(c, group, kernel) : gemm_command(c, group);
 }
 
 /* Lists the commands of a block; the commands of a loop are a list of their own. */
@@ -209,7 +211,7 @@ static void list_exchanges(const Listing *l, uint32_t group, Commands *out)
   ampc_command all[MOST_EXCHANGES];
   uint32_t n = exchanges_of(c, group, all);
   for (uint32_t i = 0; i < n; i++) {
-    all[i].label = command_name(c, group);
+    all[i].label = command_of(c->graph, group)->name;
     all[i].line = node_line(c, c->graph->groups.at[group].nodes[0]);
     vec_push(c->arena, out, all[i]);
   }
@@ -232,7 +234,7 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
 {
   Compile *c = l->c;
   const Group *p = &c->graph->groups.at[group];
-  if (group_exchanges(c->graph, group)) {
+  if (command_of(c->graph, group)->kind == COMMAND_exchange) {
     list_exchanges(l, group, out);
     return;
   }
@@ -242,7 +244,7 @@ static void list_command(const Listing *l, uint32_t group, Commands *out)
     vec_push(c->arena, out, join);
   }
   ampc_command command = group_command(c, group, l->kernel[group]);
-  command.label = command_name(c, group);
+  command.label = command_of(c->graph, group)->name;
   command.line = node_line(c, p->nodes[p->n - 1]);
   if (command.kind == AMPC_GEMM) command.as.gemm.desc.line = command.line;
   if (command.kind == AMPC_CONV) command.as.conv.desc.line = command.line;
@@ -277,13 +279,14 @@ static uint32_t list_groups(const Listing *l, uint32_t first, Commands *out)
     if (n->block != l->block) continue;
     if (ir_ends_loop(n)) break;
     if (!ir_begins_loop(n)) {
-      if (!group_is_silent(g, own)) list_command(l, own, out);
+      if (command_of(g, own)->kind) list_command(l, own, out);
       continue;
     }
     Commands body = {0};
     i = list_groups(l, i, &body);
-    ampc_command repeat = {
-        .kind = AMPC_REPEAT, .label = command_name(c, own), .line = node_line(c, group->nodes[0])};
+    ampc_command repeat = {.kind = AMPC_REPEAT,
+                           .label = command_of(g, own)->name,
+                           .line = node_line(c, group->nodes[0])};
     repeat.as.repeat.count = g->loops.at[ir_begins_loop(n)].count;
     repeat.as.repeat.commands = body.at;
     repeat.as.repeat.n_commands = body.n;
@@ -300,7 +303,7 @@ const ampc_command *plan_commands(Compile *c, uint32_t block, uint32_t *out_n)
   Listing l = {.c = c, .block = block, .kernel = arena_array(c->arena, uint32_t, g->groups.n)};
   uint32_t n_kernels = 0;
   for (uint32_t i = 1; i < g->groups.n; i++)
-    l.kernel[i] = group_owns_kernel(c, i) ? n_kernels++ : l.kernel[group_kernel(g, i)];
+    l.kernel[i] = command_owns_kernel(g, i) ? n_kernels++ : l.kernel[command_of(g, i)->kernel];
   Commands out = {0};
   list_groups(&l, 1, &out);
   join_gathers(&out);

@@ -112,7 +112,7 @@ static Commands poisoned(Poison *p, const ampc_command *commands, uint32_t n)
       continue;
     }
     while (!work_has_command(g, p->group, p->block) &&
-           !(k.kind == AMPC_REPEAT && g->groups.at[p->group].name == k.label))
+           !(k.kind == AMPC_REPEAT && command_of(g, p->group)->name == k.label))
       p->group++;
     uint32_t own = p->group++;
     if (k.kind == AMPC_REPEAT) {

@@ -51,30 +51,30 @@ static uint32_t skew_of(const KernelArg *a)
 /* Fills in the arguments of a convolution's kernel in one of its passes; see conv_columns.h. */
 static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, WalkArgument *out)
 {
-  ampc_conv d = convolution_of(c, row->group).desc;
-  ConvColumns t = ampc_conv_columns(&d, c->options.real64);
+  const ampc_conv *d = &command_of(c->graph, row->group)->conv;
+  ConvColumns t = ampc_conv_columns(d, c->options.real64);
   void *args[CONV_KERNEL_ARGS] = {out, out, out, out};
-  ampc_conv_pass(&d, &t, pass, args);
+  ampc_conv_pass(d, &t, pass, args);
   for (int i = 0; i < CONV_KERNEL_ARGS; i++)
     out[i] = (WalkArgument){.pattern = 0x3C003C003C003C00u, .absent = !args[i]};
-  return ampc_conv_kernel_args(&d);
+  return ampc_conv_kernel_args(d);
 }
 
 static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->kind != COMMAND_kernel) {
+  if (row->kind == COMMAND_conv) {
     *out = arena_array(c->arena, WalkArgument, CONV_KERNEL_ARGS);
     return conv_arguments(c, row, pass, *out);
   }
-  KernelArgs args = kernel_args(c, row->group);
-  *out = arena_array(c->arena, WalkArgument, args.n + 1);
-  for (uint32_t i = 0; i < args.n; i++)
-    (*out)[i] = (WalkArgument){.pattern = pattern_of(&args.at[i]),
-                               .rows = (uint64_t)index_rows(c, row->group, &args.at[i]),
-                               .id_bytes = (uint64_t)ampc_dtype_size(args.at[i].type),
-                               .skew = skew_of(&args.at[i])};
-  return args.n;
+  const KernelArgs *args = &command_of(c->graph, row->group)->whole.args;
+  *out = arena_array(c->arena, WalkArgument, args->n + 1);
+  for (uint32_t i = 0; i < args->n; i++)
+    (*out)[i] = (WalkArgument){.pattern = pattern_of(&args->at[i]),
+                               .rows = (uint64_t)index_rows(c, row->group, &args->at[i]),
+                               .id_bytes = (uint64_t)ampc_dtype_size(args->at[i].type),
+                               .skew = skew_of(&args->at[i])};
+  return args->n;
 }
 
 /* True if a walk of both gives the same counts. All walks are for the same GPU. */
@@ -262,17 +262,17 @@ static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, Gpu
 
 static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
 {
-  Convolution v = convolution_of(m->in->c, row->group);
-  ProductLoad p = conv_load(m->in->c, &v.desc, launch_bytes(row));
+  const ampc_conv *d = &command_of(m->in->c->graph, row->group)->conv;
+  ProductLoad p = conv_load(m->in->c, d, launch_bytes(row));
   double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
   bool good = true;
-  out->own = m->report->no_cudnn ? "own kernels: no cuDNN" : conv_against(m->in->c, &v.desc);
+  out->own = m->report->no_cudnn ? "own kernels: no cuDNN" : conv_against(m->in->c, d);
   if (!out->own)
     weigh_product(m, out, &p);
-  else if (ampc_conv_columns(&v.desc, m->in->c->program->real64).whole)
-    good = weigh_whole(m, row, &v.desc, out);
+  else if (ampc_conv_columns(d, m->in->c->program->real64).whole)
+    good = weigh_whole(m, row, d, out);
   else
-    good = weigh_columns(m, row, &v.desc, out);
+    good = weigh_columns(m, row, d, out);
   out->cost.roof_us = roof;
   return good;
 }
@@ -302,7 +302,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
   bool good = true;
   TileLoad tiles;
-  if (group_exchanges(m->in->c->graph, row->group)) {
+  if (row->kind == COMMAND_exchange) {
     out->nodes = 0;
     out->own = "an exchange between members: its time is not predicted";
   } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
@@ -319,8 +319,7 @@ static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
   } else if (row->kind == COMMAND_conv) {
     good = weigh_conv(m, row, out);
   } else {
-    Product d = product_of(m->in->c, row->group);
-    ProductLoad p = gemm_load(m->in->c, &d.desc, bytes);
+    ProductLoad p = gemm_load(m->in->c, &command_of(m->in->c->graph, row->group)->gemm, bytes);
     weigh_product(m, out, &p);
   }
   repeat(out, row->times);

@@ -92,7 +92,7 @@ static json_t *times_json(const Cost *c)
 static json_t *cost_json(const GpuRow *r)
 {
   const Cost *c = &r->cost;
-  bool vendor = r->row->kind != COMMAND_kernel;
+  bool vendor = r->row->kind == COMMAND_gemm || r->row->kind == COMMAND_conv;
   json_t *why = !vendor ? NULL : r->tensor ? json_string(r->tensor) : json_null();
   json_t *out =
       json_pack("{s:i, s:f, s:f, s:s, s:f, s:o, s:f, s:f, s:o*, s:o*, s:o*, s:s*}", "nodes",

@@ -17,9 +17,9 @@ static ampc_status name_rows(Inspection *in, Device *device)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
     if (row->kind != COMMAND_conv) continue;
-    ampc_conv d = convolution_of(c, row->group).desc;
+    const ampc_conv *d = &command_of(c->graph, row->group)->conv;
     const char *name;
-    ampc_status status = device->ops->conv_implementation(device, &d, &name);
+    ampc_status status = device->ops->conv_implementation(device, d, &name);
     if (status) return status;
     row->library = arena_strdup(c->arena, name);
   }
@@ -42,19 +42,18 @@ static const char *plan_text(Compile *c, const DnnMachine *machine, const DnnPro
 
 static const char *conv_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
-  ampc_conv d = convolution_of(c, group).desc;
-  DnnProblem problem = dnn_conv_problem(&d);
-  int64_t limit = ampc_conv_workspace_cuda(&d, c->options.real64, target_capability(c));
+  const ampc_conv *d = &command_of(c->graph, group)->conv;
+  DnnProblem problem = dnn_conv_problem(d);
+  int64_t limit = ampc_conv_workspace_cuda(d, c->options.real64, target_capability(c));
   return plan_text(c, machine, &problem, limit);
 }
 
 /* Returns the library's plan for a launch; NULL: no library can compute the kernel's nodes. */
 static const char *launch_text(Compile *c, const DnnMachine *machine, uint32_t group)
 {
-  const char *why;
-  const ampc_attention *all = launch_for_library(c, group, &why);
-  if (!all) return why ? arena_printf(c->arena, "own kernels: %s", why) : NULL;
-  ampc_attention part = dnn_attention_part(all, dnn_scores_limit);
+  const Command *k = command_of(c->graph, group);
+  if (!k->library) return k->why_own ? arena_printf(c->arena, "own kernels: %s", k->why_own) : NULL;
+  ampc_attention part = dnn_attention_part(k->library, dnn_scores_limit);
   DnnProblem problem = dnn_attention_problem(&part);
   return plan_text(c, machine, &problem, ampc_attention_scores(&part) + DNN_ENGINE_ROOM);
 }

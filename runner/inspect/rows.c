@@ -81,24 +81,23 @@ static const char *types_of_kernel(Compile *c, const KernelArgs *args)
 }
 
 /* Returns the types of a command. A product has both operands and the result: "f16*f16>f32". */
-static const char *types_text(Compile *c, uint32_t group, CommandKind kind)
+static const char *types_text(Compile *c, const Command *k)
 {
-  if (kind == COMMAND_gemm) {
-    ampc_gemm d = product_of(c, group).desc;
-    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(d.a_type), ir_dtype_name(d.b_type),
-                        ir_dtype_name(d.c_type));
+  if (k->kind == COMMAND_gemm) {
+    const ampc_gemm *d = &k->gemm;
+    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(d->a_type), ir_dtype_name(d->b_type),
+                        ir_dtype_name(d->c_type));
   }
-  if (kind == COMMAND_conv) {
-    ampc_conv d = convolution_of(c, group).desc;
-    bool forward = d.kind == AMPC_CONV_FORWARD, data = d.kind == AMPC_CONV_DATA;
-    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(forward ? d.x_type : d.y_type),
-                        ir_dtype_name(forward || data ? d.w_type : d.x_type),
-                        ir_dtype_name(forward ? d.y_type
-                                      : data  ? d.x_type
-                                              : d.w_type));
+  if (k->kind == COMMAND_conv) {
+    const ampc_conv *d = &k->conv;
+    bool forward = d->kind == AMPC_CONV_FORWARD, data = d->kind == AMPC_CONV_DATA;
+    return arena_printf(c->arena, "%s*%s>%s", ir_dtype_name(forward ? d->x_type : d->y_type),
+                        ir_dtype_name(forward || data ? d->w_type : d->x_type),
+                        ir_dtype_name(forward ? d->y_type
+                                      : data  ? d->x_type
+                                              : d->w_type));
   }
-  KernelArgs args = kernel_args(c, group);
-  return types_of_kernel(c, &args);
+  return types_of_kernel(c, &k->whole.args);
 }
 
 /* Returns the node whose elements the kernel visits: for a reduction, its input. */
@@ -137,19 +136,12 @@ static int64_t walked_elements(Compile *c, const Group *group, const Group *main
   return most;
 }
 
-/* Returns grid and block; for a convolution by columns, of the kernel that writes the columns. */
-static Geometry geometry_of(Compile *c, uint32_t group)
-{
-  if (!group_is_columns(c, group)) return kernel_geometry(c, group);
-  ampc_conv d = convolution_of(c, group).desc;
-  return (Geometry){d.grid, d.block};
-}
-
 static CommandRow make_row(const Inspection *in, uint32_t group)
 {
   Compile *c = in->c;
   const Group *p = &c->graph->groups.at[group], *main = main_part(c->graph, group);
   Value last = main->nodes[main->n - 1];
+  const Command *k = command_of(c->graph, group);
   CommandCount count = command_count(c, group, NULL);
   CommandRow row = {.group = group,
                     .block = ir_node(c->graph, last)->block,
@@ -158,16 +150,16 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
                     .read = count.read,
                     .written = count.written,
                     .flops = count.flops,
-                    .name = command_name(c, group),
+                    .name = k->name,
                     .frame = frame_text(c, p),
                     .main_frame = frame_text(c, main),
                     .nodes = nodes_text(c, p),
                     .shape = shape_text(c, main),
                     .elements = walked_elements(c, p, main),
+                    .types = types_text(c, k),
+                    .kernel = k->kernel_name,
                     .place = inspect_place(in, last)};
-  row.types = types_text(c, group, row.kind);
-  if (group_has_kernel(c, group)) row.kernel = kernel_name(c, group);
-  if (row.kernel) row.at = geometry_of(c, group);
+  if (row.kernel) row.at = k->whole.at;
   return row;
 }
 
@@ -178,7 +170,7 @@ void inspect_rows(Compile *c, Inspection *out)
 {
   *out = (Inspection){.c = c};
   for (uint32_t i = 1; i < c->graph->groups.n; i++)
-    if (!group_is_silent(c->graph, i)) vec_push(c->arena, &out->rows, make_row(out, i));
+    if (command_of(c->graph, i)->kind) vec_push(c->arena, &out->rows, make_row(out, i));
 }
 
 int inspect_open(const Options *options, Inspection *out)

@@ -97,17 +97,9 @@ static void put(Walk *w, Value v)
 
 static void take_product(Walk *w, const CommandRow *row)
 {
-  Compile *c = w->in->c;
   const Group *group = &w->g->groups.at[row->group];
-  Value operands[4] = {{0}};
+  const Value *operands = command_of(w->g, row->group)->operands;
   int32_t depth = 0;
-  if (row->kind == COMMAND_conv) {
-    Convolution p = convolution_of(c, row->group);
-    memcpy(operands, (Value[4]){p.x, p.w, p.bias, p.y}, sizeof operands);
-  } else {
-    Product p = product_of(c, row->group);
-    memcpy(operands, (Value[4]){p.a, p.b, p.bias, p.c}, sizeof operands);
-  }
   for (int i = 0; i < 4; i++) {
     Value v = value_root(w->g, operands[i]);
     if (!operands[i].id || ir_node(w->g, v)->group == row->group) continue;
@@ -118,14 +110,14 @@ static void take_product(Walk *w, const CommandRow *row)
   w->bytes += (double)(row->read + row->written);
 }
 
-static void take_kernel(Walk *w, const Group *group)
+static void take_part(Walk *w, const KernelPart *part)
 {
-  for (uint32_t i = 0; i < group->n_parts; i++) take_kernel(w, &group->parts[i]);
-  for (uint32_t i = 0; i < group->n && !group->n_parts; i++) {
+  const Group *group = part->group;
+  for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(w->g, group->nodes[i]);
     if (is_reduction(w, group->nodes[i])) put(w, group->nodes[i]);
     if (!op_has(n, T_effect) || op_of(n)->tmpl != TMPL_file) continue;
-    w->bytes += (double)kernel_bytes(w->in->c, group);
+    w->bytes += (double)part_bytes(w->in->c, part);
     for (uint32_t k = 0; k < n->n_in; k++)
       if (n->in[k].id) put(w, value_root(w->g, n->in[k]));
   }
@@ -210,10 +202,9 @@ static double bytes_of_walks(const Inspection *in, uint16_t block, bool stores)
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
     if (r->block != block) continue;
-    if (r->kind != COMMAND_kernel)
-      take_product(&w, r);
-    else
-      take_kernel(&w, &g->groups.at[r->group]);
+    const Command *k = command_of(g, r->group);
+    if (command_by_library(k)) take_product(&w, r);
+    for (uint32_t p = 0; p < k->n_parts; p++) take_part(&w, &k->parts[p]);
   }
   for (uint32_t i = 1; i < g->nodes.n; i++)
     if (g->nodes.at[i].block == block && g->nodes.at[i].op == OP_output) {

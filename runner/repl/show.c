@@ -229,7 +229,7 @@ static bool is_looked_at(Compile *c, const char *label, int optimizer)
     uint32_t at;
     bool looks = op_has(n, T_effect) && !op_has(n, T_running) &&
                  attr_find(op_of(n), "optimizer", &at) && n->attr[at].i == optimizer;
-    if (looks && strcmp(command_name(c, i), label) == 0) return true;
+    if (looks && strcmp(command_of(g, i)->name, label) == 0) return true;
   }
   return false;
 }

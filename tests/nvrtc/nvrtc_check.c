@@ -58,7 +58,7 @@ static const char *kind_name(int kind)
 
 static int kind_of_convolution(Compile *c, uint32_t group)
 {
-  ampc_conv d = convolution_of(c, group).desc;
+  ampc_conv d = command_of(c->graph, group)->conv;
   if (!ampc_conv_columns(&d, false).whole)
     return d.kind == AMPC_CONV_DATA ? KIND_turned : KIND_im2col;
   return d.kind == AMPC_CONV_WEIGHT ? KIND_whole_weight : KIND_whole;
@@ -69,7 +69,7 @@ static int kind_of(Compile *c, uint32_t group)
   const Graph *g = c->graph;
   Value anchor = g->groups.at[group].anchor;
   uint32_t at;
-  if (group_is_columns(c, group)) return kind_of_convolution(c, group);
+  if (command_of(g, group)->columns) return kind_of_convolution(c, group);
   if (g->groups.at[group].n_parts) return KIND_parts;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
   if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;
@@ -150,7 +150,7 @@ static void judge(const char *job, const char *name, int kind, const KernelNeeds
 
 static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewrite)
 {
-  const char *name = kernel_name(c, group);
+  const char *name = command_of(c->graph, group)->kernel_name;
   KernelNeeds n;
   if (!cubin_needs(cubin->at, cubin->n, name, &n)) {
     fprintf(stderr, "FAILED: %s: the cubin says nothing about %s\n", c->options.input, name);
@@ -176,7 +176,7 @@ static void take_kernels(Compile *c, bool compiled, bool rewrite)
   text_init(&cubin, c->arena);
   if (compiled && emit_cubin(c, &cubin)) {
     for (uint32_t i = 1; i < c->graph->groups.n; i++)
-      if (group_owns_kernel(c, i)) take_kernel(c, i, &cubin, rewrite);
+      if (command_owns_kernel(c->graph, i)) take_kernel(c, i, &cubin, rewrite);
   } else {
     fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
     wrong++;

@@ -24,14 +24,28 @@
 
 extern char **environ;
 
+/* Makes the commands for the target. Commands that share a kernel on the CPU share it on CUDA. */
+static void use_target(Compile *c, const char *target)
+{
+  Graph *g = c->graph;
+  const Command *before = g->commands;
+  c->options.target = target;
+  g->commands = commands_make(c);
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (before[i].kernel == i || !g->commands[i].kernel_name) continue;
+    g->commands[i].kernel = before[i].kernel;
+    g->commands[i].kernel_name = g->commands[before[i].kernel].kernel_name;
+  }
+}
+
 void simt_as_cuda(Compile *c)
 {
-  c->options.target = "sm_80";
+  use_target(c, "sm_80");
 }
 
 void simt_as_cpu(Compile *c)
 {
-  c->options.target = "cpu";
+  use_target(c, "cpu");
 }
 
 /* ---- texts ---- */
@@ -90,12 +104,12 @@ static void list_kernels(Compile *c, SimtLibraries *out)
 {
   SimtKernel *kernels = arena_array(c->arena, SimtKernel, c->graph->groups.n);
   for (uint32_t i = 1; i < c->graph->groups.n; i++) {
-    if (!group_owns_kernel(c, i)) continue;
-    uint32_t n_args = group_n_args(c, i);
-    bool *number = arena_array(c->arena, bool, n_args + 1);
-    KernelArgs args = group_is_columns(c, i) ? (KernelArgs){0} : kernel_args(c, i);
-    for (uint32_t k = 0; k < args.n; k++) number[k] = args.at[k].role == ARG_stream;
-    kernels[out->n++] = (SimtKernel){kernel_name(c, i), i, n_args, number};
+    const Command *own = command_of(c->graph, i);
+    const KernelArgs *args = &own->whole.args;
+    if (!command_owns_kernel(c->graph, i)) continue;
+    bool *number = arena_array(c->arena, bool, own->n_args + 1);
+    for (uint32_t k = 0; k < args->n; k++) number[k] = args->at[k].role == ARG_stream;
+    kernels[out->n++] = (SimtKernel){own->kernel_name, i, own->n_args, number};
   }
   out->kernels = kernels;
 }
@@ -105,10 +119,10 @@ static ampc_status check_shared(Compile *c)
 {
   const Graph *g = c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    uint32_t first = group_kernel(g, i);
+    uint32_t first = command_of(g, i)->kernel;
     if (first != i && !XXH128_isEqual(group_key(c, i), group_key(c, first)))
       return ampc_fail(AMPC_RUN_FAILED, "%s and %s share a kernel on the CPU only",
-                       command_name(c, first), command_name(c, i));
+                       command_of(g, first)->name, command_of(g, i)->name);
   }
   return AMPC_OK;
 }

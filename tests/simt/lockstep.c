@@ -27,6 +27,7 @@ typedef struct Checked { /* a kernel and its launches */
   double *scales; /* space for compare_words */
   DType *rounded;
   Geometry at;
+  ampc_conv conv;   /* of a kernel that only CUDA has */
   const OwnOp *own; /* the job's own op if the text belongs to one; else NULL */
   size_t scratch;   /* bytes of the scratch argument at the end; 0: the kernel has none */
   unsigned shift, launches;
@@ -214,12 +215,14 @@ static unsigned shift_of(const Compile *c, const KernelArgs *args)
 /* Describes the columns of a convolution, which are not a node of the graph. */
 static void describe_columns(Compile *c, Checked *k, uint32_t group)
 {
-  ampc_conv d = convolution_of(c, group).desc;
+  const Command *command = command_of(c->graph, group);
+  ampc_conv d = command->conv;
   ColumnsArgs a = columns_args(&d, k->jit->real64);
   KernelArg *args = arena_array(c->arena, KernelArg, CONV_KERNEL_ARGS);
   for (uint32_t i = 0; i < a.n; i++) args[i] = (KernelArg){.role = ARG_in, .type = a.type[i]};
   k->args = (KernelArgs){args, a.n};
-  k->at = (Geometry){d.grid, d.block};
+  k->at = command->whole.at;
+  k->conv = d;
 }
 
 /* Returns an argument's rounding. A gradient is f32, but 16-bit values may be added to it. */
@@ -239,11 +242,12 @@ static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
   if (!k->entry->name || strcmp(k->entry->name, k->name) != 0)
     return ampc_fail(AMPC_RUN_FAILED, "the tables of kernels differ at %s", k->name);
   *k->entry->context = k;
-  if (group_is_columns(c, kernel->group)) {
+  const Command *command = command_of(c->graph, kernel->group);
+  if (command->columns) {
     describe_columns(c, k, kernel->group);
   } else {
-    k->args = kernel_args(c, kernel->group);
-    k->at = kernel_geometry(c, kernel->group);
+    k->args = command->whole.args;
+    k->at = command->whole.at;
   }
   k->scales = arena_array(c->arena, double, k->args.n + 1);
   k->rounded = arena_array(c->arena, DType, k->args.n + 1);
@@ -306,23 +310,21 @@ static ampc_status load_images(Compile *c, TextEdit *edit, void *data, Jit *jit)
 }
 
 /* Runs the kernels that a convolution has only on CUDA: the CPU's program does not call them. */
-static ampc_status check_columns(Compile *c, Jit *jit)
+static ampc_status check_columns(Jit *jit)
 {
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < jit->libraries.n && !status; i++) {
     if (jit->kernels[i].twin) continue;
-    simt_as_cuda(c);
-    ampc_conv d = convolution_of(c, jit->libraries.kernels[i].group).desc;
-    simt_as_cpu(c);
+    const ampc_conv *d = &jit->kernels[i].conv;
     void *memory[CONV_KERNEL_ARGS];
-    ColumnsArgs a = columns_args(&d, jit->real64);
+    ColumnsArgs a = columns_args(d, jit->real64);
     status = columns_fill(&a, memory);
     if (status) break;
-    ConvColumns t = ampc_conv_columns(&d, jit->real64);
-    for (int pass = 0; pass < ampc_conv_passes(&d, &t); pass++) {
+    ConvColumns t = ampc_conv_columns(d, jit->real64);
+    for (int pass = 0; pass < ampc_conv_passes(d, &t); pass++) {
       void *args[CONV_KERNEL_ARGS];
       memcpy(args, memory, sizeof args);
-      ampc_conv_pass(&d, &t, pass, args);
+      ampc_conv_pass(d, &t, pass, args);
       check_launch(&jit->kernels[i], args);
     }
     static const SimtFault left = {"elements that it never writes", 0};
@@ -343,7 +345,7 @@ ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
     pthread_mutex_lock(&machine_lock); /* suites load concurrently */
     status = describe_kernels(c, jit);
     if (!status && n_targets) status = load_images(c, edit, data, jit);
-    if (!status) status = check_columns(c, jit);
+    if (!status) status = check_columns(jit);
     pthread_mutex_unlock(&machine_lock);
   }
   if (status == AMPC_OK)

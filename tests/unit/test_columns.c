@@ -29,7 +29,7 @@ static Stand stand_open(void)
   MUST(compile_text(s.c, "a.amp", job, strlen(job)));
   const Graph *g = s.c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++)
-    if (group_is_columns(s.c, i)) s.group = i;
+    if (command_of(g, i)->columns) s.group = i;
   MUST(s.group);
   return s;
 }
@@ -38,17 +38,17 @@ static Stand stand_open(void)
 static void *build(Stand *s, const ampc_conv *d, const char **out_name)
 {
   Compile *c = s->c;
-  Convolution v = convolution_of(c, s->group);
-  v.desc = *d;
   Text kernel, unit;
   Printer p;
   text_init(&kernel, c->arena);
   text_init(&unit, c->arena);
   printer_begin(&p, c, &kernel);
   Kernel k = {.p = &p, .c = c, .g = c->graph, .index = s->group};
+  k.command = command_of(k.g, s->group);
+  k.part = &k.command->whole;
   k.group = &k.g->groups.at[s->group];
-  const char *name = kernel_name(c, s->group);
-  emit_columns(&k, &v);
+  const char *name = k.command->kernel_name;
+  emit_columns(&k, d);
   text_printf(&kernel,
               "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n"
               "  block_index = block;\n  block_count = n_blocks;\n  %s(",

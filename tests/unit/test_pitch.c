@@ -1,6 +1,6 @@
 /* Rows of products begin at multiples of 16 bytes. No reader may ignore the gaps between them. */
 #include "check.h"
-#include "compiler/command/walk.h"
+#include "compiler/command/command.h"
 #include "compiler/driver.h"
 
 static const char job[] =
@@ -55,10 +55,11 @@ static void check_products(Compile *c, uint32_t *n_aligned)
   const Graph *g = c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_by_library(g, i)) continue;
-    Product p = product_of(c, i);
-    CHECK(p.desc.lda == ir_row(ir_node(g, p.a)) && p.desc.ldb == ir_row(ir_node(g, p.b)));
-    CHECK(p.desc.ldc == ir_row(ir_node(g, p.c)));
-    *n_aligned += p.desc.lda % 8 == 0 && p.desc.lda != (p.desc.trans_a ? p.desc.m : p.desc.k);
+    const ampc_gemm *d = &command_of(g, i)->gemm;
+    const Value *of = command_of(g, i)->operands;
+    CHECK(d->lda == ir_row(ir_node(g, of[0])) && d->ldb == ir_row(ir_node(g, of[1])));
+    CHECK(d->ldc == ir_row(ir_node(g, of[3])));
+    *n_aligned += d->lda % 8 == 0 && d->lda != (d->trans_a ? d->m : d->k);
   }
 }
 
@@ -70,7 +71,7 @@ static void check_room(const Compile *c, bool gaps)
   uint32_t more[3] = {0};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     if (!group_by_library(g, i)) continue;
-    ampc_gemm d = product_of((Compile *)c, i).desc;
+    ampc_gemm d = command_of(g, i)->gemm;
     const int64_t size[3] = {d.m, d.n, d.k}, extra[3] = {d.more_m, d.more_n, d.more_k};
     for (int k = 0; k < 3; k++) CHECK(!extra[k] || (size[k] == 1001 && extra[k] == 7));
     CHECK(!d.has_bias || !d.more_n);
