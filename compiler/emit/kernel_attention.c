@@ -41,22 +41,6 @@ Access attention_place(const Template *t, uint32_t input)
   return a;
 }
 
-/* Returns "image * 4096 + head * 64": the sum of the terms whose stride is not 0, or "0". */
-static const char *terms(const Kernel *k, const char *const name[2], int64_t first, int64_t second,
-                         int64_t offset)
-{
-  const int64_t stride[] = {first, second};
-  const char *sum = NULL;
-  for (uint32_t i = 0; i < 2; i++) {
-    if (!stride[i]) continue;
-    const char *term = stride[i] == 1
-                           ? name[i]
-                           : arena_printf(k->c->arena, "%s * %lld", name[i], (long long)stride[i]);
-    sum = sum ? arena_printf(k->c->arena, "%s + %s", sum, term) : term;
-  }
-  return index_sum(k, sum, NULL, NULL, offset);
-}
-
 int64_t attention_group(const Template *t)
 {
   return ir_in(t->k->c, t->n, QUERY)->dim[2] / ir_in(t->k->c, t->n, VALUE)->dim[2];
@@ -65,16 +49,21 @@ int64_t attention_group(const Template *t)
 /* Returns where a head begins. A mask has the axes [n, heads, l, s], others [n, l, heads, d]. */
 const char *attention_head(const Template *t, uint32_t input)
 {
-  const char *axes[] = {"image", input == KEY || input == VALUE ? "kv_head" : "head"};
   Access a = attention_place(t, input);
-  return terms(t->k, axes, a.stride[0], a.stride[input == MASK ? 1 : 2], a.offset);
+  Index x = {.offset = a.offset};
+  index_add_term(&x, VAR_image, a.stride[0]);
+  index_add_term(&x, input == KEY || input == VALUE ? VAR_kv_head : VAR_head,
+                 a.stride[input == MASK ? 1 : 2]);
+  return index_text(t->k, &x);
 }
 
 const char *attention_mask_place(const Template *t)
 {
-  static const char *const places[] = {"query", "key"};
   Access a = attention_place(t, MASK);
-  return terms(t->k, places, a.stride[2], a.stride[3], 0);
+  Index x = {0};
+  index_add_term(&x, VAR_query, a.stride[2]);
+  index_add_term(&x, VAR_key, a.stride[3]);
+  return index_text(t->k, &x);
 }
 
 /* Returns the conversion from the type in memory. */

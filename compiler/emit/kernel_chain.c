@@ -27,12 +27,12 @@ uint32_t operand_uses(const Node *n, uint32_t input)
 }
 
 /* Returns the load of these bytes at this index, or NULL. Aliases of one value share a load. */
-static Load *find_load(const Chain *ch, Value v, const char *index)
+static Load *find_load(const Chain *ch, Value v, const Index *index)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     Load *l = &ch->loads.at[i];
     bool same = value_root(ch->k->g, l->value).id == value_root(ch->k->g, v).id;
-    if (same && strcmp(l->index, index) == 0) return l;
+    if (same && index_equal(&l->index, index)) return l;
   }
   return NULL;
 }
@@ -51,10 +51,10 @@ static bool chain_computes(const Chain *ch, Value v)
   return false;
 }
 
-void chain_use(Chain *ch, Value v, const char *index, uint32_t times)
+void chain_use(Chain *ch, Value v, Index index, uint32_t times)
 {
   if (!v.id || !times || chain_computes(ch, v)) return;
-  Load *l = find_load(ch, v, index);
+  Load *l = find_load(ch, v, &index);
   if (!l) {
     vec_push(ch->k->c->arena, &ch->loads, (Load){.value = v, .index = index});
     l = &ch->loads.at[ch->loads.n - 1];
@@ -90,11 +90,11 @@ static void put_load(Chain *ch, uint32_t i)
 {
   const Kernel *k = ch->k;
   Load *l = &ch->loads.at[i];
-  l->text = load_operand(k, l->value, l->index);
+  l->text = load_operand(k, l->value, &l->index);
   Value root = value_root(k->g, l->value);
   if (op_has(ir_node(k->g, root), T_literal)) return;
   if (l->uses < 2 && !argument_is_reused(k, root)) return;
-  const Load *before = ch->around ? find_load(ch->around, l->value, l->index) : NULL;
+  const Load *before = ch->around ? find_load(ch->around, l->value, &l->index) : NULL;
   if (before && before->named) {
     l->text.text = before->text.text;
     return;
@@ -117,11 +117,11 @@ void chain_put_loads(Chain *ch)
 
 /* ---- nodes ---- */
 
-Operand chain_operand(const Chain *ch, Value v, const char *index)
+Operand chain_operand(const Chain *ch, Value v, Index index)
 {
   if (!v.id) return (Operand){0};
   if (!chain_computes(ch, v)) {
-    const Load *l = find_load(ch, v, index);
+    const Load *l = find_load(ch, v, &index);
     if (!l || !l->text.text) kernel_bug(ch->k, v, "it is read where nothing has loaded it");
     return l->text;
   }
@@ -144,7 +144,7 @@ static bool used_inside(const Kernel *k, Value v)
 /* Prints the statement of v. grad_accumulate is "grad[i] += t9;". A value that is stored and not
  * read again is rounded by the store alone. A value that is read again is rounded first, so that
  * its readers get what a load would return: the bits do not depend on fusion. */
-void put_value(const Kernel *k, Value v, const char *expression, const char *index)
+void put_value(const Kernel *k, Value v, const char *expression, const Index *index)
 {
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
@@ -168,7 +168,7 @@ void put_value(const Kernel *k, Value v, const char *expression, const char *ind
        n->over.id ? " // in place" : "");
 }
 
-void chain_put_node(Chain *ch, Value v, const char *index)
+void chain_put_node(Chain *ch, Value v, Index index)
 {
   const Kernel *k = ch->k;
   const Node *n = ir_node(k->g, v);
@@ -178,7 +178,5 @@ void chain_put_node(Chain *ch, Value v, const char *index)
     if (n->in[i].id && operand_uses(n, i))
       in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
   }
-  /* the number of the element in the loop's shape; in a vector, j is added */
-  const char *element = k->by_vectors ? arena_printf(k->c->arena, "(%s + j)", index) : index;
-  put_value(k, v, node_expression(k, n, in, element), index);
+  put_value(k, v, node_expression(k, n, in, &index), &index);
 }

@@ -148,14 +148,14 @@ static Operand literal(const Kernel *k, const Node *n)
   return (Operand){integer_text(k, attr_int(n, "value")), false};
 }
 
-const char *element_place(const Kernel *k, uint32_t argument, const char *index)
+const char *element_place(const Kernel *k, uint32_t argument, const Index *index)
 {
   const Vector *v = find_vector(k, argument, index);
   if (v) return arena_printf(k->c->arena, "%s[j]", v->name);
-  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index);
+  return arena_printf(k->c->arena, "%s[%s]", k->arg_names[argument], index_text(k, index));
 }
 
-static bool is_wide_at(const Kernel *k, uint32_t argument, const char *index)
+static bool is_wide_at(const Kernel *k, uint32_t argument, const Index *index)
 {
   const Vector *v = find_vector(k, argument, index);
   return v && v->wide;
@@ -176,7 +176,7 @@ static const char *converted(const Kernel *k, const char *what, DType d, const c
   return arena_printf(k->c->arena, "%s(%s)", conversion_name(k, what, d), x);
 }
 
-Operand load_operand(const Kernel *k, Value in, const char *index)
+Operand load_operand(const Kernel *k, Value in, const Index *index)
 {
   if (!in.id) return (Operand){0};
   const Node *root = ir_node(k->g, value_root(k->g, in));
@@ -262,30 +262,33 @@ static const char *cast_text(const Kernel *k, const Node *n, Operand x)
 }
 
 /* Returns $c of a step (Note [steps]): the position in its row of the element with this index. */
-static const char *column_text(const Kernel *k, const char *index, int64_t length, int64_t inner)
+static const char *column_text(const Kernel *k, const char *index, bool is_sum, int64_t length,
+                               int64_t inner)
 {
-  const char *end = strchr(index, ')');
-  bool whole = !strchr(index, ' ') || (*index == '(' && !end[1]); /* "i", "(i + j)" */
-  const char *i = arena_printf(k->c->arena, whole ? "%s" : "(%s)", index);
+  const char *i = arena_printf(k->c->arena, is_sum ? "(%s)" : "%s", index);
   if (inner > 1) i = arena_printf(k->c->arena, "%s / %lld", i, (long long)inner);
   return arena_printf(k->c->arena, "%s %% %lld", i, (long long)length);
 }
 
-const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index)
+/* In a loop over vectors the element's number is the index plus j. */
+const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const Index *index)
 {
   if (n->op == OP_cast) return cast_text(k, n, in[0]);
   if (op_of(n)->tmpl == TMPL_move) return in[0].text;
   Operand *converted = arena_array(k->c->arena, Operand, n->n_in + 1);
   for (uint32_t i = 0; i < n->n_in; i++) converted[i] = convert_operand(k, n, i, in[i]);
+  const char *at = index_text(k, index);
+  if (k->by_vectors) at = arena_printf(k->c->arena, "(%s + j)", at);
   CodeScope s = {.k = k,
                  .n = n,
                  .element = converted,
-                 .index = index,
+                 .index = at,
                  .integers = !computes_real(k, n),
                  .halves = computes_halves(k, n)};
   if (op_is_step(n)) {
     s.length = attr_int(n, "length");
-    s.column = column_text(k, index, s.length, attr_int(n, "inner"));
+    bool is_sum = !k->by_vectors && !index_is(index, VAR_i);
+    s.column = column_text(k, at, is_sum, s.length, attr_int(n, "inner"));
   }
   return code_text(&s, op_of(n)->code.statements[0].value);
 }
@@ -327,7 +330,7 @@ const char *stored(const Kernel *k, DType d, const char *expression)
   return narrowed(k, "to", d == AMPC_BOOL ? AMPC_U8 : d, expression);
 }
 
-const char *stored_at(const Kernel *k, uint32_t argument, const char *index, DType d,
+const char *stored_at(const Kernel *k, uint32_t argument, const Index *index, DType d,
                       const char *expression, bool is_rounded)
 {
   if (is_wide_at(k, argument, index)) return expression;

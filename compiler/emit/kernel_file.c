@@ -51,13 +51,16 @@ const char *input_text(const Template *t, uint32_t i)
   if (op_has(t->n, T_windows)) return windows_value(t->k, &t->chain, i);
   if (op_has(t->n, T_tiles)) return pointer_name(t->k, t->n->in[i]);
   const Node *root = ir_node(t->k->g, value_root(t->k->g, t->n->in[i]));
-  const char *index = ir_elements(ir_node(t->k->g, t->n->in[i])) > 1 ? "i" : "0";
+  Index index = {0};
   if (root->pitch) { /* a probe */
-    const long long row = root->dim[root->rank - 1];
-    index = arena_printf(t->k->c->arena, "i / %lld * %lld + i %% %lld", row, (long long)root->pitch,
-                         row);
+    const int64_t row = root->dim[root->rank - 1];
+    index.n = 2;
+    index.term[0] = (IndexTerm){.of = VAR_i, .over = row, .stride = root->pitch};
+    index.term[1] = (IndexTerm){.of = VAR_i, .over = 1, .size = row, .stride = 1};
+  } else if (ir_elements(ir_node(t->k->g, t->n->in[i])) > 1) {
+    index = index_at(VAR_i);
   }
-  Operand o = load_operand(t->k, t->n->in[i], index);
+  Operand o = load_operand(t->k, t->n->in[i], &index);
   if (op_has(t->n, T_assigns)) return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
   return op_has(t->n, T_along) ? o.text : as_real(t->k, o).text;
 }

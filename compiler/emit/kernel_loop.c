@@ -28,15 +28,10 @@ void row_put_index(const RowKernel *r)
     EMIT(r->k->p, "const %s i = row * %lld + c;\n", t, (long long)r->shape.length);
 }
 
-bool row_index_has_i(const char *index)
-{
-  return strcmp(index, "i") == 0 || strcmp(index, "(i + j)") == 0;
-}
-
 bool row_loads_at_index(const Chain *ch)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++)
-    if (row_index_has_i(ch->loads.at[i].index)) return true;
+    if (index_is(&ch->loads.at[i].index, VAR_i)) return true;
   return false;
 }
 
@@ -86,16 +81,14 @@ static const char *ends_text(const RowKernel *r, const Uses *uses)
 }
 
 /* True if the index is the first of contiguous elements: "i", "c * 64 + column". */
-static bool is_vector(const RowKernel *r, const char *index)
+static bool is_vector(const RowKernel *r, const Index *x)
 {
-  const char *last = r->columns ? "column" : "c";
-  size_t n = strlen(index), m = strlen(last);
-  return strcmp(index, "i") == 0 || (n >= m && strcmp(index + n - m, last) == 0);
+  return index_counts(x, VAR_i) || index_counts(x, r->columns ? VAR_column : VAR_c);
 }
 
 static bool changes_by_row(const Load *l)
 {
-  return strcmp(l->index, "i") == 0 || strstr(l->index, "c ") || strstr(l->index, "c)");
+  return index_has(&l->index, VAR_i) || index_has(&l->index, VAR_c);
 }
 
 /* True if 4 rows at once and two numbers for each sum leave too few of a thread's 128 registers for
@@ -109,7 +102,7 @@ static bool is_crowded(const RowKernel *r, const Uses *uses, const Chain *elemen
   for (uint32_t i = 0; i < elements->loads.n; i++) {
     const Load *l = &elements->loads.at[i];
     const Node *n = ir_node(r->k->g, l->value);
-    if (!is_vector(r, l->index)) continue;
+    if (!is_vector(r, &l->index)) continue;
     if (changes_by_row(l))
       bytes += r->vector * ir_dtype_size(r->k->c, n->dtype);
     else if (group_is_dear(r->k->g, r->k->group))
@@ -167,13 +160,13 @@ void row_put_loads(const RowKernel *r, const Chain *ch, bool outside)
 {
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    if (is_vector(r, l->index) && (!outside || !changes_by_row(l)))
-      put_vector(r->k, r->width, argument_of(r->k, l->value), l->index);
+    if (is_vector(r, &l->index) && (!outside || !changes_by_row(l)))
+      put_vector(r->k, r->width, argument_of(r->k, l->value), &l->index);
   }
 }
 
 /* Declares the vectors of results. A node that adds to a gradient also loads it. */
-void row_put_results(const RowKernel *r, const bool *needed, const char *index)
+void row_put_results(const RowKernel *r, const bool *needed, const Index *index)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {
     Value v = r->k->group->nodes[i];
@@ -184,7 +177,7 @@ void row_put_results(const RowKernel *r, const bool *needed, const char *index)
   }
 }
 
-void row_put_draws(const RowKernel *r, const bool *needed, const char *index)
+void row_put_draws(const RowKernel *r, const bool *needed, const Index *index)
 {
   if (r->odd) return; /* vectors begin at any element */
   for (uint32_t i = 0; i < r->k->group->n; i++)

@@ -14,21 +14,20 @@ typedef struct Map {
  * result, otherwise strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". If the
  * operand has no vectors, each element has its own index: "(c + j) * 32 + r". A Chain calls this
  * with the access over the uncollapsed shape; `at` finds the collapsed access in `joined`. */
-static const char *index_of(const void *frame, const Access *walk)
+static Index index_of(const void *frame, const Access *walk)
 {
   const Map *m = frame;
-  const Kernel *k = m->k;
   const LoopShape *s = &m->walk.left;
-  uint32_t at = 0;
+  uint32_t at = 0, last = s->rank ? s->rank - 1 : 0;
   while (memcmp(&m->walk.walks.at[at], walk, sizeof *walk) != 0) at++;
   const Access *a = &m->walk.joined[at], *whole = &m->walk.joined[0];
   if (a->offset == 0 && memcmp(a->stride, whole->stride, s->rank * sizeof *a->stride) == 0)
-    return "i";
+    return index_at(VAR_i);
   bool each = m->walk.vector > 1 && !walk_has_vectors(&m->walk, a);
-  const char *r = s->rank < 2 ? NULL : index_part(k, s, a, 0, s->rank - 1, "r");
-  const char *last = s->rank < 2 ? (each ? "(i + j)" : "i") : each ? "(c + j)" : "c";
-  const char *c = s->rank ? index_part(k, s, a, s->rank - 1, s->rank, last) : NULL;
-  return index_sum(k, r, c, NULL, a->offset);
+  Index x = {.offset = a->offset};
+  index_add(&x, s, a, 0, last, (IndexTerm){.of = VAR_r});
+  index_add(&x, s, a, last, s->rank, (IndexTerm){.of = last ? VAR_c : VAR_i, .each = each});
+  return x;
 }
 
 /* ---- the loop ---- */
@@ -110,7 +109,8 @@ static void put_loads(const Map *m, bool shared)
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->walk.rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
-      put_vector(k, m->width, argument_of(k, n->in[j]), index_of(m, &m->walk.walks.at[at]));
+      Index x = index_of(m, &m->walk.walks.at[at]);
+      put_vector(k, m->width, argument_of(k, n->in[j]), &x);
     }
   }
 }
@@ -119,16 +119,18 @@ static void put_loads(const Map *m, bool shared)
 static void put_results(const Map *m)
 {
   Kernel *k = m->k;
+  const Index own = index_at(VAR_i);
   for (uint32_t i = 0; i < k->group->n; i++) {
     bool adds = op_has(ir_node(k->g, k->group->nodes[i]), T_effect);
-    put_result_vector(k, adds, m->width, argument_of(k, k->group->nodes[i]), "i");
+    put_result_vector(k, adds, m->width, argument_of(k, k->group->nodes[i]), &own);
   }
 }
 
 static void put_draws(const Map *m)
 {
+  const Index own = index_at(VAR_i);
   for (uint32_t i = 0; i < m->k->group->n; i++)
-    put_drawn_vector(m->k, ir_node(m->k->g, m->k->group->nodes[i]), m->walk.vector, "i");
+    put_drawn_vector(m->k, ir_node(m->k->g, m->k->group->nodes[i]), m->walk.vector, &own);
 }
 
 /* ---- what is computed ---- */
@@ -139,13 +141,12 @@ static void put_move(const Map *m, Value v)
   const Kernel *k = m->k;
   const Node *n = ir_node(k->g, v);
   uint32_t from = argument_of(k, n->in[0]);
-  const char *to = element_place(k, pointer_of(k, v), "i"), *x;
   Access a = access_operand(k->c, &m->walk.shape, n, 0);
-  if (from == k->args.n)
-    x = stored(k, n->dtype, load_operand(k, n->in[0], "0").text);
-  else
-    x = element_place(k, from, index_of(m, &a));
-  EMIT(k->p, "%s = %s; // %%%u %s\n", to, x, v.id, op_of(n)->name);
+  const Index own = index_at(VAR_i), first = {0}, in = index_of(m, &a);
+  const char *x = from == k->args.n ? stored(k, n->dtype, load_operand(k, n->in[0], &first).text)
+                                    : element_place(k, from, &in);
+  EMIT(k->p, "%s = %s; // %%%u %s\n", element_place(k, pointer_of(k, v), &own), x, v.id,
+       op_of(n)->name);
 }
 
 /* Prints the loads that several nodes need, then a statement for each node. */
@@ -161,7 +162,8 @@ static void put_elements(const Map *m)
   chain_begin(&ch, k, m->walk.shape, index_of, m);
   for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
   chain_put_loads(&ch);
-  for (uint32_t i = 0; i < k->group->n; i++) chain_put_node(&ch, k->group->nodes[i], "i");
+  for (uint32_t i = 0; i < k->group->n; i++)
+    chain_put_node(&ch, k->group->nodes[i], index_at(VAR_i));
 }
 
 static void emit_vectors(Map *m)
@@ -187,7 +189,8 @@ void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = *k->part->map};
   m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
-  k->pitched_index = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
+  const Index pitched = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
+  k->pitched_index = &pitched;
   if (m.walk.vector > 1) {
     emit_vectors(&m);
     return;

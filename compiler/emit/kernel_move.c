@@ -5,7 +5,8 @@ const char *moved_element(const Kernel *k, uint32_t input, const char *index)
 {
   const Node *n = ir_node(k->g, k->group->nodes[0]);
   uint32_t from = argument_of(k, n->in[input]);
-  if (from >= k->args.n) return stored(k, n->dtype, load_operand(k, n->in[input], "0").text);
+  const Index first = {0};
+  if (from >= k->args.n) return stored(k, n->dtype, load_operand(k, n->in[input], &first).text);
   return arena_printf(k->c->arena, "%s[%s]", k->arg_names[from], index);
 }
 
@@ -26,8 +27,10 @@ static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int6
   const char *element = moved_element(k, input, index);
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", k->index_type, (long long)outer,
        (long long)own);
-  const char *place = arena_printf(k->c->arena, "r * %lld + c", (long long)row);
-  EMIT(k->p, "  %s[%s] = %s;\n}\n", to, index_sum(k, place, NULL, NULL, *at), element);
+  Index place = {.offset = *at};
+  index_add_term(&place, VAR_r, row);
+  index_add_term(&place, VAR_c, 1);
+  EMIT(k->p, "  %s[%s] = %s;\n}\n", to, index_text(k, &place), element);
   *at += own;
 }
 
@@ -124,17 +127,17 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
 /* ---- pads behind the last axis ---- */
 
 /* Returns the index of an operand of the nodes that make the padded value. */
-static const char *padded_address(const void *frame, const Access *a)
+static Index padded_address(const void *frame, const Access *a)
 {
   const LoopShape *s = frame;
   for (uint32_t i = 0; i < s->rank; i++)
-    if (a->stride[i]) return "i";
-  return "0";
+    if (a->stride[i]) return index_at(VAR_i);
+  return (Index){0};
 }
 
 /* Prints the elementwise nodes that pass fuse has put before the pad. Returns element i of the
  * padded value as element_place() stores it in argument `out` at index `to`. */
-static const char *put_padded(Kernel *k, Value x, uint32_t out, const char *to)
+static const char *put_padded(Kernel *k, Value x, uint32_t out, const Index *to)
 {
   const Node *n = ir_node(k->g, x);
   LoopShape s = loop_shape_of(ir_node(k->g, value_root(k->g, x)));
@@ -144,8 +147,8 @@ static const char *put_padded(Kernel *k, Value x, uint32_t out, const char *to)
     if (k->group->nodes[i].id != k->group->anchor.id) chain_add(&ch, k->group->nodes[i]);
   if (!ch.nodes.n) return moved_element(k, 0, "i");
   chain_put_loads(&ch);
-  for (uint32_t i = 0; i < ch.nodes.n; i++) chain_put_node(&ch, ch.nodes.at[i], "i");
-  return stored_at(k, out, to, n->dtype, chain_operand(&ch, x, "i").text, false);
+  for (uint32_t i = 0; i < ch.nodes.n; i++) chain_put_node(&ch, ch.nodes.at[i], index_at(VAR_i));
+  return stored_at(k, out, to, n->dtype, chain_operand(&ch, x, index_at(VAR_i)).text, false);
 }
 
 /* Prints a pad behind the last axis. A thread stores a vector, such as all channels of a pixel. */
@@ -158,24 +161,28 @@ static void put_pad(Kernel *k, uint32_t vector)
   if (!access_through(k->g, n->in[0], &a)) kernel_bug(k, v, "no strides lead to its input");
   uint32_t axis = n->rank - 1u;
   long long size = n->dim[axis], kept = x->dim[axis];
-  const char *to = arena_printf(k->c->arena, "r * %lld + c", size), *type = k->index_type;
-  const char *row = index_part(k, &s, &a, 0, axis, "r");
-  const char *column = index_part(k, &s, &a, axis, axis + 1, "(kept ? c + j : 0)");
+  const char *type = k->index_type;
+  Index to = {0}, at = {.offset = a.offset}, i = index_at(VAR_at);
+  index_add_term(&to, VAR_r, size);
+  index_add_term(&to, VAR_c, 1);
+  index_add(&at, &s, &a, 0, axis, (IndexTerm){.of = VAR_r});
+  index_add(&i, &s, &a, axis, axis + 1, (IndexTerm){.of = VAR_kept});
   EMIT(k->p, "GRID_ROW_VECTORS(%u, %s, r, c, %lld, %lld) {\n", vector, type,
        (long long)dims_product(n->dim, axis), size);
   k->p->indent++;
-  EMIT(k->p, "const %s at = %s;\n", type, index_sum(k, row, NULL, NULL, a.offset));
+  EMIT(k->p, "const %s at = %s;\n", type, index_text(k, &at));
   const char *width = arena_printf(k->c->arena, "%u", vector);
   uint32_t out = argument_of(k, v);
-  put_result_vector(k, false, width, out, to);
+  put_result_vector(k, false, width, out, &to);
   EMIT(k->p, "VECTOR_EACH(%u, j) {\n", vector);
   k->p->indent++;
   EMIT(k->p, "const int kept = c + j < %lld;\n", kept);
-  EMIT(k->p, "const %s i = %s;\n", type, index_sum(k, "at", column, NULL, 0));
-  const char *element = put_padded(k, n->in[0], out, to);
+  EMIT(k->p, "const %s i = %s;\n", type, index_text(k, &i));
+  const char *element = put_padded(k, n->in[0], out, &to);
   double value = attr_float(n, "value");
-  const char *fill = value == 0 ? "0" : stored_at(k, out, to, n->dtype, real_text(k, value), false);
-  EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, out, to), element, fill, v.id);
+  const char *fill =
+      value == 0 ? "0" : stored_at(k, out, &to, n->dtype, real_text(k, value), false);
+  EMIT(k->p, "%s = kept ? %s : %s; // %%%u pad\n", element_place(k, out, &to), element, fill, v.id);
   k->p->indent--;
   EMIT(k->p, "}\n");
   store_vectors(k, 0);

@@ -7,12 +7,48 @@
 
 enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */
 
+/* ---- indices: kernel_index.c ---- */
+
+/* The variables of loops. */
+typedef enum LoopVariable {
+  VAR_i, /* the element of the nodes' shape */
+  VAR_r,
+  VAR_c, /* row and column of a map; c: also the position along a reduced row */
+  VAR_row,
+  VAR_o, /* the row of a row kernel; o: the same if it reduces columns */
+  VAR_column,
+  VAR_cell, /* a column; the result of a column: o * inner + column */
+  VAR_at,
+  VAR_kept, /* of moves */
+  VAR_image,
+  VAR_head,
+  VAR_kv_head,
+  VAR_query,
+  VAR_key /* of attention */
+} LoopVariable;
+
+/* variable / over % size * stride */
+typedef struct IndexTerm {
+  LoopVariable of;
+  bool each;    /* the variable plus j, the position in a vector */
+  int64_t over; /* 1: no division */
+  int64_t size; /* 0: no remainder */
+  int64_t stride;
+} IndexTerm;
+
+/* Where an element of an operand is, in elements: the sum of the terms and the offset. */
+typedef struct Index {
+  int64_t offset;
+  uint32_t n; /* 0: every element is at `offset` */
+  IndexTerm term[MAX_RANK];
+} Index;
+
 typedef struct Vector { /* adjacent elements that a thread has in registers: name[j] */
   uint32_t argument;
-  const char *index; /* the index of the first element */
-  const char *name;  /* "x_at" */
-  bool stored;       /* the loop stores it */
-  bool wide;         /* its elements are real, whatever their type in memory is */
+  Index index;      /* of the first element */
+  const char *name; /* "x_at" */
+  bool stored;      /* the loop stores it */
+  bool wide;        /* its elements are real, whatever their type in memory is */
 } Vector;
 
 typedef struct Kernel { /* the kernel that is being printed */
@@ -30,8 +66,7 @@ typedef struct Kernel { /* the kernel that is being printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
   bool *stored;           /* node of the group -> an earlier loop has stored it */
-  /* index expressions of results without and with gaps, if not "i": result_index */
-  const char *dense_index, *pitched_index;
+  const Index *dense_index, *pitched_index; /* of results without and with gaps, if not i */
   VEC(Vector) vectors; /* vectors of the loop that is being printed and of the loops around it */
 } Kernel;
 
@@ -76,33 +111,38 @@ const char *local_type(DType d);
 
 /* ---- index arithmetic: kernel_index.c ---- */
 
-/* Returns the terms of an index for axes [from, to), through which one variable counts in order: "r
- * % 32 * 512"; NULL if they are 0. */
-const char *index_part(const Kernel *k, const LoopShape *s, const Access *a, uint32_t from,
-                       uint32_t to, const char *variable);
-/* Returns the sum of the terms and the offset; absent terms are NULL. */
-const char *index_sum(const Kernel *k, const char *a, const char *b, const char *c, int64_t offset);
+Index index_at(LoopVariable of);   /* returns the index "i" */
+Index index_each(LoopVariable of); /* returns the index "(i + j)" */
+void index_add_term(Index *x, LoopVariable of, int64_t stride);
+/* Adds terms for axes [from, to), through which the variable of `through` counts in order. */
+void index_add(Index *x, const LoopShape *s, const Access *a, uint32_t from, uint32_t to,
+               IndexTerm through);
+bool index_equal(const Index *a, const Index *b);
+bool index_is(const Index *x, LoopVariable of);     /* true for "i" and "(i + j)" */
+bool index_has(const Index *x, LoopVariable of);    /* true if a term has the variable */
+bool index_counts(const Index *x, LoopVariable of); /* true if it counts with it: "r * 8 + c" */
+const char *index_text(const Kernel *k, const Index *x); /* returns "r % 32 * 512 + c" */
 
 /* ---- vectors: kernel_vector.c ---- */
 
-/* Returns the index expression at which a result is stored; `index` is the one of a result without
- * gaps, "i". It differs if rows have gaps, "row * 104 + c" (Note [pitch]), or if vectors do not
+/* Returns the index at which a result is stored; `index` is the one of a result without gaps, "i".
+ * It differs if rows have gaps, "row * 104 + c" (Note [pitch]), or if vectors do not
  * divide the row, "(i + j)" (Note [odd rows]). */
-const char *result_index(const Kernel *k, uint32_t argument, const char *index);
+const Index *result_index(const Kernel *k, uint32_t argument, const Index *index);
 /* Prints "VECTOR_LOAD(8, f16, x_at, x + i);", only once. */
-void put_vector(Kernel *k, const char *width, uint32_t argument, const char *index);
+void put_vector(Kernel *k, const char *width, uint32_t argument, const Index *index);
 /* Prints VECTOR_ROOM for a result, unless it reuses the bytes of a vector that is already there;
  * With `adds`, the result adds to memory and needs VECTOR_LOAD. */
 void put_result_vector(Kernel *k, bool adds, const char *width, uint32_t argument,
-                       const char *index);
+                       const Index *index);
 /* Returns the vector that begins there, or NULL. */
-Vector *find_vector(const Kernel *k, uint32_t argument, const char *index);
+Vector *find_vector(const Kernel *k, uint32_t argument, const Index *index);
 /* Prints VECTOR_STORE, for one vector or for the results among the vectors from `first` on. */
 void store_vector(const Kernel *k, const Vector *v);
 void store_vectors(const Kernel *k, uint32_t first);
 /* Prints VECTOR_LOCAL for the random numbers of n, if n draws, and the call that draws them: a call
  * gives four. */
-void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const char *index);
+void put_drawn_vector(Kernel *k, const Node *n, uint32_t width, const Index *index);
 /* Returns "stream_at" if the loop has drawn a vector from this stream, else NULL. */
 const char *drawn_vector(const Kernel *k, uint32_t argument);
 
@@ -134,34 +174,34 @@ const char *key_text(const Kernel *k, const Node *n);
 /* Returns which number of its stream the element at `index` has: Draws. */
 const char *drawn_number(const Kernel *k, const Node *n, const char *index);
 /* Returns "x[i]"; for a vector that begins at `index` "x_at[j]". */
-const char *element_place(const Kernel *k, uint32_t argument, const char *index);
+const char *element_place(const Kernel *k, uint32_t argument, const Index *index);
 /* Returns the element at `index` of input k as an operand: a load with its conversion, or a
  * literal. */
-Operand load_operand(const Kernel *k, Value in, const char *index);
+Operand load_operand(const Kernel *k, Value in, const Index *index);
 Operand as_real(const Kernel *k, Operand o);
 /* Returns the value of a map node, before it is rounded. `in`: operands as loaded, one for each
  * input. */
-const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const char *index);
+const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const Index *index);
 /* needs_rounding: true if n computes a value that may not fit its 16-bit type exactly. rounded:
  * "round_f16(x)", the value rounded to its type. stored: "to_f16(x)", the bits in memory. */
 bool needs_rounding(const Kernel *k, const Node *n);
 const char *rounded(const Kernel *k, DType d, const char *expression);
 const char *stored(const Kernel *k, DType d, const char *expression);
 /* Returns `expression` as element_place() stores it. `is_rounded`: it is a result of rounded(). */
-const char *stored_at(const Kernel *k, uint32_t argument, const char *index, DType d,
+const char *stored_at(const Kernel *k, uint32_t argument, const Index *index, DType d,
                       const char *expression, bool is_rounded);
 
 /* ---- elementwise nodes: kernel_chain.c ---- */
 
 typedef struct Load { /* an operand in memory */
   Value value;        /* as the node names it: an alias has its own shape */
-  const char *index;  /* of the element */
+  Index index;        /* of the element */
   uint32_t uses;
   bool named; /* it has a variable */
   Operand text;
 } Load;
-/* Returns the index of an element as text, in the variables of a frame's loops. */
-typedef const char *Address(const void *frame, const Access *a);
+/* Returns the index of an element in the variables of a frame's loops. */
+typedef Index Address(const void *frame, const Access *a);
 typedef struct Chain { /* the nodes and loads of one loop */
   Kernel *k;
   LoopShape space; /* the shape of the nodes */
@@ -180,14 +220,14 @@ void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const 
 void chain_add(Chain *ch, Value v);
 /* Declares that the element at `index` of v is read `times` times. Call it after chain_add of all
  * nodes that may compute v. */
-void chain_use(Chain *ch, Value v, const char *index, uint32_t times);
+void chain_use(Chain *ch, Value v, Index index, uint32_t times);
 void chain_put_loads(Chain *ch); /* prints loads that are not printed yet */
 /* Returns a value that is computed here or declared by chain_use(); an absent operand for value
  * 0. */
-Operand chain_operand(const Chain *ch, Value v, const char *index);
-void chain_put_node(Chain *ch, Value v, const char *index);
+Operand chain_operand(const Chain *ch, Value v, Index index);
+void chain_put_node(Chain *ch, Value v, Index index);
 /* Prints "const real t15 = ..;" for node v, and its store if it has bytes. */
-void put_value(const Kernel *k, Value v, const char *expression, const char *index);
+void put_value(const Kernel *k, Value v, const char *expression, const Index *index);
 
 /* fold.c: Returns a template line without arithmetic that changes nothing (x * 1 - 0). */
 const char *fold_line(const Kernel *k, const char *line);

@@ -46,9 +46,11 @@ void emit_picked(Kernel *k)
   const Pick p = moved(k, n);
   const char *to = pointer_name(k, v), *type = k->index_type;
   bool rows = n->op == OP_index_select;
-  const char *at =
-      arena_printf(k->c->arena, rows ? "r %% %lld" : "r * %lld + c", rows ? p.places : p.inner);
-  const char *index = load_operand(k, n->in[1], at).text;
+  Index at = index_at(VAR_r);
+  at.term[0].size = rows ? p.places : 0;
+  at.term[0].stride = rows ? 1 : p.inner;
+  if (!rows) index_add_term(&at, VAR_c, 1);
+  const char *index = load_operand(k, n->in[1], &at).text;
   const char *nothing = dtype_is_float(n->dtype) ? stored(k, n->dtype, "ampc_nan()") : "0";
   EMIT(k->p, "GRID_ROWS(%s, r, c, %lld, %lld) {\n", type, p.outer * p.places, p.inner);
   k->p->indent++;

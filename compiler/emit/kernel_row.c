@@ -26,32 +26,37 @@ static bool is_aligned(const RowKernel *r, const Access *a)
 /* Returns the index of an operand that is read element by element: `o` or `row` for the axes before
  * the reduced ones, `c` for the reduced ones, `column` for the axes after them. If the elements of
  * a vector are not contiguous in the operand, each has its own index: c + j, or column + j. */
-static const char *element_index(const void *frame, const Access *a)
+static Index element_index(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
-  const Kernel *k = r->k;
-  Access whole = access_whole(&r->space);
-  if (memcmp(&whole, a, sizeof whole) == 0) return r->odd ? "(i + j)" : "i";
-  const char *row = r->columns ? "o" : "row";
-  const char *columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "column");
-  if (columns && strcmp(columns, "column") != 0)
-    columns = index_part(k, &r->space, a, r->shape.to, r->space.rank, "(column + j)");
-  const char *along = index_part(k, &r->space, a, r->shape.from, r->shape.to, "c");
-  if (along && !r->columns && (strcmp(along, "c") != 0 || !is_aligned(r, a)))
-    along = index_part(k, &r->space, a, r->shape.from, r->shape.to, "(c + j)");
-  return index_sum(k, index_part(k, &r->space, a, 0, r->shape.from, row), along, columns, 0);
+  const LoopShape *s = &r->space;
+  Access whole = access_whole(s);
+  Index x = {0}, along = {0}, columns = {0};
+  if (memcmp(&whole, a, sizeof whole) == 0) return r->odd ? index_each(VAR_i) : index_at(VAR_i);
+  index_add(&along, s, a, r->shape.from, r->shape.to, (IndexTerm){.of = VAR_c});
+  index_add(&columns, s, a, r->shape.to, s->rank, (IndexTerm){.of = VAR_column});
+  IndexTerm c = {.of = VAR_c,
+                 .each = !r->columns && !(index_is(&along, VAR_c) && is_aligned(r, a))};
+  IndexTerm column = {.of = VAR_column, .each = !index_is(&columns, VAR_column)};
+  index_add(&x, s, a, 0, r->shape.from, (IndexTerm){.of = r->columns ? VAR_o : VAR_row});
+  index_add(&x, s, a, r->shape.from, r->shape.to, c);
+  index_add(&x, s, a, r->shape.to, s->rank, column);
+  return x;
 }
 
 /* Returns the index of a value that exists once a row; for columns, of the first column. */
-static const char *row_index(const RowKernel *r)
+static Index row_index(const RowKernel *r)
 {
-  if (!r->columns) return "row";
-  return arena_printf(r->k->c->arena, "o * %lld + column", (long long)r->shape.inner);
+  if (!r->columns) return index_at(VAR_row);
+  Index x = {0};
+  index_add_term(&x, VAR_o, r->shape.inner);
+  index_add_term(&x, VAR_column, 1);
+  return x;
 }
 
 /* Returns the index of an operand of an elementwise node with one value per row, such as in `sum(x,
  * dim=1) / n`. */
-static const char *row_address(const void *frame, const Access *a)
+static Index row_address(const void *frame, const Access *a)
 {
   const RowKernel *r = frame;
   uint32_t op = 0;
@@ -59,23 +64,26 @@ static const char *row_address(const void *frame, const Access *a)
   LoopShape s = loop_shape_of(r->ops[op].n);
   Access whole = access_whole(&s);
   if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
-  const char *row = r->columns ? arena_printf(r->k->c->arena, "(%s + j)", row_index(r)) : "row";
-  return index_sum(r->k, index_part(r->k, &s, a, 0, s.rank, row), NULL, NULL, a->offset);
+  Index x = {.offset = a->offset};
+  index_add(&x, &s, a, 0, s.rank,
+            (IndexTerm){.of = r->columns ? VAR_cell : VAR_row, .each = r->columns});
+  return x;
 }
 
 /* ---- operands ---- */
 
 /* Returns the index of operand `input`, which the program reads element by element as $k. */
-static const char *operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
+static Index operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
   Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
   return element_index(r, &a);
 }
 
 /* Returns the index of operand `input`, read as @k: one value per row, or one for all rows. */
-static const char *value_index(const RowKernel *r, const RowOp *op, uint32_t input)
+static Index value_index(const RowKernel *r, const RowOp *op, uint32_t input)
 {
-  return ir_elements(value_shape(r->k->g, op->n->in[input])) == 1 ? "0" : row_index(r);
+  if (ir_elements(value_shape(r->k->g, op->n->in[input])) == 1) return (Index){0};
+  return row_index(r);
 }
 
 /* Registers with the chain the elements or values of the row that the statements read, so that each
@@ -191,7 +199,7 @@ static const Use *use_of(const Uses *uses, Value v)
 
 /* Prints nodes in their order. A row op's value is the result of its `each` or `row` statement. */
 static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Uses *uses,
-                      const bool *needed, const char *index)
+                      const bool *needed, Index index)
 {
   for (uint32_t i = 0; i < r->k->group->n; i++) {
     if (!needed[i]) continue;
@@ -199,7 +207,7 @@ static void put_nodes(RowKernel *r, Chain *ch, const Chain *row_values, const Us
     if (is_map(r, i))
       chain_put_node(ch, v, index);
     else
-      put_value(r->k, v, expression(r, use_of(uses, v), ch, row_values), index);
+      put_value(r->k, v, expression(r, use_of(uses, v), ch, row_values), &index);
     r->k->stored[i] = !r->k->looks_ahead && leaves_something(r, i);
   }
 }
@@ -263,11 +271,12 @@ static void open_walk(const RowKernel *r, const Uses *uses, const Chain *element
  * node contains $i or $c. The $c of a row op is `c`. */
 static bool asks_for_index(const RowKernel *r, const bool *needed, WalkKind kind)
 {
+  const Index own = index_at(VAR_i);
   for (uint32_t i = 0; i < r->k->group->n; i++) {
     const Node *n = ir_node(r->k->g, r->k->group->nodes[i]);
-    const char *index = result_index(r->k, argument_of(r->k, r->k->group->nodes[i]), "i");
+    const Index *index = result_index(r->k, argument_of(r->k, r->k->group->nodes[i]), &own);
     bool stores = kind != WALK_near && leaves_something(r, i);
-    if (needed[i] && stores && row_index_has_i(index)) return true;
+    if (needed[i] && stores && index_is(index, VAR_i)) return true;
     if (needed[i] && is_map(r, i) && op_of(n)->code.uses_index) return true;
   }
   return false;
@@ -277,6 +286,7 @@ static bool asks_for_index(const RowKernel *r, const bool *needed, WalkKind kind
 static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKind kind)
 {
   Kernel *k = r->k;
+  const Index own = index_at(VAR_i);
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
   chain_begin(&elements, k, r->space, element_index, r);
   chain_begin(&of_column, k, r->space, element_index, r);
@@ -293,13 +303,13 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   uint32_t outside = k->vectors.n;
   if (r->columns) row_put_loads(r, row_values, false);
   row_put_loads(r, &elements, false);
-  if (kind != WALK_near) row_put_results(r, needed, "i");
-  row_put_draws(r, needed, "i");
+  if (kind != WALK_near) row_put_results(r, needed, &own);
+  row_put_draws(r, needed, &own);
   row_open_vector(r);
   if (r->columns) chain_put_loads(row_values);
   chain_put_loads(&elements);
   k->looks_ahead = kind == WALK_near;
-  put_nodes(r, &elements, row_values, uses, needed, "i");
+  put_nodes(r, &elements, row_values, uses, needed, own);
   k->looks_ahead = false;
   for (uint32_t i = 0; i < uses->n && kind != WALK_each; i++)
     row_put_part(r, &uses->at[i], expression(r, &uses->at[i], &elements, row_values));
@@ -386,11 +396,12 @@ static void put_each(RowKernel *r, const Uses *uses)
 static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
 {
   const Kernel *k = r->k;
+  const Index own = row_index(r);
   for (uint32_t i = 0; i < k->group->n; i++) {
     uint32_t argument = needed[i] ? argument_of(k, k->group->nodes[i]) : k->args.n;
     for (uint32_t v = 0; v < outside && argument < k->args.n; v++) {
       const Vector *x = &k->vectors.at[v];
-      if (x->argument == argument && strcmp(x->index, row_index(r)) == 0) store_vector(k, x);
+      if (x->argument == argument && index_equal(&x->index, &own)) store_vector(k, x);
     }
   }
 }
@@ -400,6 +411,7 @@ static void store_outside(const RowKernel *r, const bool *needed, uint32_t outsi
 static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
+  const Index own = row_index(r);
   Chain ch;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   for (uint32_t i = 0; i < r->k->group->n; i++) needed[i] = is_map(r, i) && !is_element(r, i);
@@ -412,12 +424,12 @@ static void put_row(RowKernel *r, const Uses *uses)
   r->k->by_vectors = r->columns;
   if (r->columns) {
     row_put_loads(r, &ch, false);
-    row_put_results(r, needed, row_index(r));
-    row_put_draws(r, needed, row_index(r));
+    row_put_results(r, needed, &own);
+    row_put_draws(r, needed, &own);
     row_open_vector(r);
   }
   chain_put_loads(&ch);
-  put_nodes(r, &ch, &ch, uses, needed, row_index(r));
+  put_nodes(r, &ch, &ch, uses, needed, own);
   if (r->columns) row_close(r, "}");
   if (r->columns) store_outside(r, needed, outside);
   if (r->columns) store_vectors(r->k, outside);
@@ -479,11 +491,14 @@ static void measure(RowKernel *r)
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->k->stored = arena_array(k->c->arena, bool, k->group->n);
   chain_begin(&r->values, r->k, r->space, element_index, r);
-  r->k->dense_index = r->odd ? "(i + j)" : NULL;
+  r->dense = index_each(VAR_i);
+  if (r->odd) r->k->dense_index = &r->dense;
   for (uint32_t i = 0; i < k->group->n; i++) {
     const Node *n = ir_node(k->g, k->group->nodes[i]);
     Access a = access_all(&r->space, n);
-    if (n->pitch) r->k->pitched_index = element_index(r, &a);
+    if (!n->pitch) continue;
+    r->pitched = element_index(r, &a);
+    r->k->pitched_index = &r->pitched;
   }
   for (uint32_t i = 0; i < k->group->n; i++)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);

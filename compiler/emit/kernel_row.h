@@ -38,6 +38,7 @@ typedef struct RowKernel {
   uint32_t n_ops;
   Chain values; /* values that are loaded once a row, for all loops */
   VEC(Printed) printed;
+  Index dense, pitched; /* of results without and with gaps */
 } RowKernel;
 
 typedef struct Use { /* a statement of the loop that is printed */
@@ -57,7 +58,6 @@ void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elemen
 void row_open_near(const RowKernel *r);
 /* Declares `i` inside a loop. Called only if the loop uses `i`. */
 void row_put_index(const RowKernel *r);
-bool row_index_has_i(const char *index);
 bool row_loads_at_index(const Chain *ch);
 /* Opens the loop over the elements of the vector. */
 void row_open_vector(const RowKernel *r);
@@ -65,9 +65,9 @@ void row_open_vector(const RowKernel *r);
  * the loads before the loop over rows, of values that all rows share; only for columns. */
 void row_put_loads(const RowKernel *r, const Chain *ch, bool outside);
 /* Declares the vectors that the nodes of a loop store at `index`. */
-void row_put_results(const RowKernel *r, const bool *needed, const char *index);
+void row_put_results(const RowKernel *r, const bool *needed, const Index *index);
 /* Draws vectors of the random numbers of the needed nodes, unless vectors are not aligned: odd. */
-void row_put_draws(const RowKernel *r, const bool *needed, const char *index);
+void row_put_draws(const RowKernel *r, const bool *needed, const Index *index);
 /* True if the reduction is a sum that restarts after each stretch: Note [long sums]. */
 bool row_has_stretches(const RowKernel *r, const Use *use);
 /* True if the reduction's accumulator is a double. The final result is a real. */

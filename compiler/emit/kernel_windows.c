@@ -8,13 +8,13 @@
 
 /* Returns the index in the template's variables: `i`, the element, or `c`, its channel. Both are
  * the first element of a vector. */
-static const char *address_of(const void *frame, const Access *a)
+static Index address_of(const void *frame, const Access *a)
 {
   const LoopShape *s = frame;
   Access whole = access_whole(s);
   uint32_t last = s->rank - 1;
-  if (memcmp(a->stride, whole.stride, s->rank * sizeof *a->stride) == 0) return "i";
-  return a->stride[last] ? "c" : "0";
+  if (memcmp(a->stride, whole.stride, s->rank * sizeof *a->stride) == 0) return index_at(VAR_i);
+  return a->stride[last] ? index_at(VAR_c) : (Index){0};
 }
 
 /* True if the value `of` needs v, which the same kernel computes. */
@@ -38,12 +38,12 @@ const char *put_operands(Template *t, uint32_t input)
   chain_begin(ch, k, t->shape, address_of, &t->shape);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (needs(k, x, k->group->nodes[i])) chain_add(ch, k->group->nodes[i]);
-  chain_use(ch, x, "i", 1);
+  chain_use(ch, x, index_at(VAR_i), 1);
   k->vectors.n = 0;
   const char *width = arena_printf(k->c->arena, "%u", t->windows.vector);
   for (uint32_t i = 0; i < ch->loads.n; i++) {
     const Load *l = &ch->loads.at[i];
-    if (strcmp(l->index, "0") != 0) put_vector(k, width, argument_of(k, l->value), l->index);
+    if (l->index.n) put_vector(k, width, argument_of(k, l->value), &l->index);
   }
   return NULL;
 }
@@ -52,14 +52,14 @@ const char *put_values(Template *t)
 {
   Chain *ch = &t->chain;
   chain_put_loads(ch);
-  for (uint32_t i = 0; i < ch->nodes.n; i++) chain_put_node(ch, ch->nodes.at[i], "i");
+  for (uint32_t i = 0; i < ch->nodes.n; i++) chain_put_node(ch, ch->nodes.at[i], index_at(VAR_i));
   return NULL;
 }
 
 const char *windows_value(const Kernel *k, const Chain *ch, uint32_t input)
 {
   Value x = ir_node(k->g, k->group->anchor)->in[input];
-  Operand o = chain_operand(ch, x, "i");
+  Operand o = chain_operand(ch, x, index_at(VAR_i));
   return dtype_is_float(ir_node(k->g, x)->dtype) ? as_real(k, o).text : o.text;
 }
 
