@@ -127,7 +127,7 @@ Operand chain_operand(const Chain *ch, Value v, Index index)
   }
   Value root = value_root(ch->k->g, v);
   bool real = dtype_is_float(ir_node(ch->k->g, root)->dtype);
-  return (Operand){arena_printf(ch->k->c->arena, "t%u", root.id), real};
+  return (Operand){.text = arena_printf(ch->k->c->arena, "t%u", root.id), .real = real};
 }
 
 /* True if another node of the group uses v. */
@@ -148,7 +148,6 @@ void put_value(const Kernel *k, Value v, const char *expression, const Index *in
 {
   const Node *n = ir_node(k->g, v);
   uint32_t out = argument_of(k, v);
-  expression = fold_line(k, expression);
   index = result_index(k, out, index);
   if (op_has(n, T_effect)) {
     EMIT_STATEMENT(k->p, "%s += %s; // %%%u %s\n", element_place(k, pointer_of(k, v), index),

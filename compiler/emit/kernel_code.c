@@ -127,10 +127,36 @@ static const char *word_text(const void *frame, const Formula *f)
   return text;
 }
 
+/* True if the formula is this integer. */
+static bool is_integer(const CodeScope *s, const Formula *f, int64_t number)
+{
+  f = code_standing(s->n, f);
+  if (f->kind == FORMULA_element && s->element) {
+    const Operand *o = &s->element[f->index];
+    return o->literal && o->number == number;
+  }
+  bool whole =
+      f->kind == FORMULA_attribute && op_of(s->n)->signature.attr[f->index].kind != ATTR_float;
+  return whole && s->n->attr[f->index].i == number;
+}
+
+/* Returns the operand that is equal to f in the arithmetic of integers: x for x * 1, x + 0. */
+static const Formula *equal_operand(const CodeScope *s, const Formula *f)
+{
+  bool products = f->kind == FORMULA_mul || f->kind == FORMULA_div;
+  bool sums = f->kind == FORMULA_add || f->kind == FORMULA_sub;
+  if (!products && !sums) return NULL;
+  if (is_integer(s, f->in[1], products)) return f->in[0];
+  bool changes = f->kind == FORMULA_div || f->kind == FORMULA_sub;
+  return !changes && is_integer(s, f->in[0], products) ? f->in[1] : NULL;
+}
+
 static const Formula *standing(const void *frame, const Formula *f)
 {
   const CodeScope *s = frame;
-  return code_standing(s->n, f);
+  f = code_standing(s->n, f);
+  const Formula *same = s->integers ? equal_operand(s, f) : NULL;
+  return same ? standing(frame, same) : f;
 }
 
 /* Returns "$0 * gelu($1)" in C: "t7 * ampc_gelu(x[i])". */
@@ -144,8 +170,10 @@ const char *code_text(const CodeScope *s, const Formula *f)
 /* Returns a number as text: it has no place in memory. */
 static Operand literal(const Kernel *k, const Node *n)
 {
-  if (n->op == OP_number) return (Operand){real_text(k, attr_float(n, "value")), true};
-  return (Operand){integer_text(k, attr_int(n, "value")), false};
+  if (n->op == OP_number)
+    return (Operand){.text = real_text(k, attr_float(n, "value")), .real = true};
+  int64_t v = attr_int(n, "value");
+  return (Operand){.text = integer_text(k, v), .literal = true, .number = v};
 }
 
 const char *element_place(const Kernel *k, uint32_t argument, const Index *index)
@@ -186,30 +214,30 @@ Operand load_operand(const Kernel *k, Value in, const Index *index)
   const KernelArg *a = &k->args.at[i];
   const char *place = element_place(k, i, index);
   bool wide = is_wide_at(k, i, index);
-  return (Operand){wide ? place : converted(k, "from", a->type, place), dtype_is_float(a->type)};
+  return (Operand){.text = wide ? place : converted(k, "from", a->type, place),
+                   .real = dtype_is_float(a->type)};
 }
 
 /* Returns the operand as a real. A literal becomes "R(3.0)" rather than "(real)3". */
 Operand as_real(const Kernel *k, Operand o)
 {
   if (!o.text || o.real) return o;
-  char *end;
-  long long v = strtoll(o.text + (*o.text == '('), &end, 10);
-  if (end != o.text && (*end == 0 || *end == ')')) return (Operand){real_text(k, (double)v), true};
-  return (Operand){arena_printf(k->c->arena, "(real)%s", o.text), true};
+  const char *text =
+      o.literal ? real_text(k, (double)o.number) : arena_printf(k->c->arena, "(real)%s", o.text);
+  return (Operand){.text = text, .real = true};
 }
 
 /* Converts a float that is stored in a tensor of integers: full_like(x, 2.5). */
 static Operand as_integer(const Kernel *k, Operand o)
 {
   if (!o.text || !o.real) return o;
-  return (Operand){arena_printf(k->c->arena, "ampc_to_i64(%s)", o.text), false};
+  return (Operand){.text = arena_printf(k->c->arena, "ampc_to_i64(%s)", o.text)};
 }
 
 /* Converts a number that is stored in a tensor of bools: full_like(x, 2). */
 static Operand as_bool(const Kernel *k, Operand o)
 {
-  return (Operand){arena_printf(k->c->arena, "(%s != 0)", o.text), false};
+  return (Operand){.text = arena_printf(k->c->arena, "(%s != 0)", o.text)};
 }
 
 static bool is_made_bool(const Kernel *k, const Node *n, uint32_t input)

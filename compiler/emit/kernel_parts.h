@@ -151,6 +151,8 @@ const char *drawn_vector(const Kernel *k, uint32_t argument);
 typedef struct Operand {
   const char *text; /* NULL: absent */
   bool real;        /* its C type is real; else an integer */
+  bool literal;     /* it is this integer */
+  int64_t number;
 } Operand;
 
 typedef struct CodeScope { /* the texts that replace the words of an op's code */

@@ -63,38 +63,74 @@ const char *statement_text(const RowKernel *r, const RowOp *op, const Statement 
   return code_text(&scope, s->code->value);
 }
 
-/* Returns a text that is equal for statements that compute equal bits: node numbers replace
- * operands. So two softmaxes of one value share their maximum. */
-static const char *meaning(const RowKernel *r, const RowOp *op, const Statement *s)
+/* ---- equal statements ---- */
+
+/* Returns the kernel's variable for a name that an earlier statement of the program defines. */
+static const char *variable_of(const RowOp *op, const char *name)
 {
-  Arena *a = r->k->c->arena;
-  Operand in[MAX_SIGNATURE] = {{0}};
-  const char *row[MAX_SIGNATURE] = {NULL};
-  for (uint32_t i = 0; i < op->n->n_in; i++) {
-    row[i] = arena_printf(a, "row %u", op->n->in[i].id);
-    if (op->n->in[i].id) in[i].text = arena_printf(a, "element %u", op->n->in[i].id);
+  const Statement *s = op->code;
+  while (!s->code->name || !same_name(s->code->name, name)) s++;
+  return s->as;
+}
+
+static bool same_attribute(const Node *a, uint32_t i, const Node *b, uint32_t k)
+{
+  AttrKind kind = op_of(a)->signature.attr[i].kind;
+  if (kind != op_of(b)->signature.attr[k].kind) return false;
+  return kind == ATTR_float ? a->attr[i].f == b->attr[k].f : a->attr[i].i == b->attr[k].i;
+}
+
+/* True if f in the program of `a` has the bits of g in that of `b`. Both walk the same rows. */
+static bool same_formula(const RowOp *a, const Formula *f, const RowOp *b, const Formula *g)
+{
+  f = code_standing(a->n, f);
+  g = code_standing(b->n, g);
+  if (f->kind != g->kind || f->n != g->n) return false;
+  bool same = true;
+  for (uint32_t i = 0; i < f->n && same; i++) same = same_formula(a, f->in[i], b, g->in[i]);
+  if (!same) return false;
+  switch (f->kind) {
+  case FORMULA_number:
+  case FORMULA_call:
+    return same_name(f->name, g->name);
+  case FORMULA_name:
+    return strcmp(variable_of(a, f->name), variable_of(b, g->name)) == 0;
+  case FORMULA_element:
+  case FORMULA_row_value: /* an absent operand is the same number in ops of one kind */
+    return a->n->in[f->index].id == b->n->in[g->index].id &&
+           (a->n->in[f->index].id || a->n->op == b->n->op);
+  case FORMULA_attribute:
+    return same_attribute(a->n, f->index, b->n, g->index);
+  case FORMULA_size:
+    return a->n->in[0].id == b->n->in[0].id && attr_int(a->n, "rows") == attr_int(b->n, "rows");
+  default:
+    return true; /* an operator, or a word that is the same in all programs of the kernel */
   }
-  const char *text = statement_text(r, op, s, in, row);
-  int type = op->integers ? 1 : op->wide ? 2 : 0;
-  if (s->kind != STATEMENT_first) return arena_printf(a, "%d %s", type, text);
-  return arena_printf(a, "%d %s of %s", op->integers, text, (s - 1)->as);
+}
+
+/* Two softmaxes of one value share their maximum. */
+static bool same_statement(const RowOp *a, const Statement *s, const RowOp *b, const Statement *t)
+{
+  if (s->kind != t->kind || a->integers != b->integers) return false;
+  if (s->kind == STATEMENT_first && strcmp((s - 1)->as, (t - 1)->as) != 0) return false;
+  bool wide = s->kind != STATEMENT_first && a->wide != b->wide;
+  return !wide && same_formula(a, s->code->value, b, t->code->value);
 }
 
 bool statement_is_printed(RowKernel *r, const RowOp *op, Statement *s)
 {
   Arena *a = r->k->c->arena;
-  const char *text = meaning(r, op, s);
   uint32_t namesakes = 0;
   for (uint32_t i = 0; i < r->printed.n; i++) {
-    const Printed *p = &r->printed.at[i];
-    if (p->kind == s->kind && strcmp(p->text, text) == 0) {
-      s->as = p->as;
+    const Use *p = &r->printed.at[i];
+    if (same_statement(p->op, p->s, op, s)) {
+      s->as = p->s->as;
       return true;
     }
-    namesakes += strcmp(p->name, s->code->name) == 0;
+    namesakes += same_name(p->s->code->name, s->code->name);
   }
   const char *name = s->code->name;
   s->as = namesakes ? arena_printf(a, "row_%s_%u", name, namesakes + 1) : name;
-  vec_push(a, &r->printed, (Printed){s->kind, name, s->as, text});
+  vec_push(a, &r->printed, ((Use){op, s}));
   return false;
 }

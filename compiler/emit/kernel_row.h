@@ -17,10 +17,11 @@ typedef struct RowOp {
   uint32_t n_code, at; /* `at`: the next statement to be printed */
 } RowOp;
 
-typedef struct Printed { /* a printed statement of the kernel, which another op may reuse */
-  StatementKind kind;
-  const char *name, *as, *text;
-} Printed;
+typedef struct Use { /* a statement of a kernel, and its op */
+  const RowOp *op;
+  Statement *s;
+} Use;
+typedef VEC(Use) Uses;
 
 typedef struct RowKernel {
   Kernel *k;
@@ -36,16 +37,10 @@ typedef struct RowKernel {
   bool flat;         /* row_is_flat: elementwise nodes are computed once a row */
   RowOp *ops;
   uint32_t n_ops;
-  Chain values; /* values that are loaded once a row, for all loops */
-  VEC(Printed) printed;
+  Chain values;         /* values that are loaded once a row, for all loops */
+  Uses printed;         /* statements that another op may reuse */
   Index dense, pitched; /* of results without and with gaps */
 } RowKernel;
-
-typedef struct Use { /* a statement of the loop that is printed */
-  RowOp *op;
-  Statement *s;
-} Use;
-typedef VEC(Use) Uses;
 
 /* ---- loops: kernel_loop.c ---- */
 

@@ -316,26 +316,20 @@ static const char *flat_text(Printer *p, const ParamPlaces *params, ampc_ref at,
   if (!name) name = param_at(params, 'p', at.offset / size);
   if (!name) return NULL;
   const char *wide = at.offset > INT32_MAX ? "ll" : ""; /* the constant of an enum is an int */
-  return arena_printf(p->c->arena, "%s + %lld%s * %s", ampc_space_of(at.space)->name,
-                      (long long)size, wide, name);
+  return arena_printf(p->c->arena, "%lld%s * %s", (long long)size, wide, name);
 }
 
-/* Returns "work + at_relu26"; NULL if no name is known. */
 const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
 {
-  const char *name = NULL;
   if (ampc_space_of(at.space)->type != AMPC_DTYPE_COUNT) return flat_text(p, x->params, at, v);
   switch (at.space) {
   case AMPC_BUFFER:
   case AMPC_KEPT:
-    name = param_at(x->params, 'b', at.offset);
-    break;
+    return param_at(x->params, 'b', at.offset);
   case AMPC_STATE:
   case AMPC_WORK:
-    name = name_in(x, at, value_root(p->c->graph, v));
-    break;
+    return name_in(x, at, value_root(p->c->graph, v));
   default:
-    break;
+    return NULL;
   }
-  return name ? arena_printf(p->c->arena, "%s + %s", ampc_space_of(at.space)->name, name) : NULL;
 }

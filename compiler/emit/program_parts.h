@@ -30,7 +30,8 @@ void put_places(Printer *p, const Places *x); /* prints places as constants, wit
 /* Writes to `out` the values whose bytes are the command's operands, in their order; {0} if an
  * operand is not a value of the graph. */
 void operand_values(Compile *c, uint32_t group, const ampc_command *command, Value *out);
-/* Returns "work + at_relu26" for an operand with the bytes of v ({0}: scratch), or NULL. */
+/* Returns the name of a place, "at_relu26", for an operand with the bytes of v ({0}: scratch), or
+ * NULL. */
 const char *place_text(Printer *p, Places *x, ampc_ref at, Value v);
 
 /* ---- library.c ---- */

@@ -25,31 +25,45 @@ static const char *counter(Printer *p, uint32_t depth)
   return arena_printf(p->c->arena, "t%u", depth);
 }
 
-/* Returns "work + at_relu26", or a number if the place has no name. The spaces of a step function
- * are pointers to char, so offsets are bytes. `depth`: the number of loops around the command. */
-static const char *address(const Step *s, ampc_operand o, Value v, uint32_t depth)
+/* Returns where an operand is in its space: "at_relu26", a number if the place has no name, NULL at
+ * the beginning of the space. The spaces of a step function are pointers to char, so offsets are
+ * bytes. `depth`: the number of loops around the command. */
+static const char *offset_text(const Step *s, ampc_operand o, Value v, uint32_t depth)
 {
   Arena *arena = s->p->c->arena;
-  if (o.at.space == AMPC_NONE) return "0";
   const char *text = place_text(s->p, s->places, o.at, v);
-  if (!text) text = ampc_space_of(o.at.space)->name;
-  if (text == ampc_space_of(o.at.space)->name && o.at.offset)
-    text = arena_printf(arena, "%s + %lld", text, (long long)o.at.offset);
+  if (!text && o.at.offset) text = arena_printf(arena, "%lld", (long long)o.at.offset);
   if (!o.stride) return text;
-  return arena_printf(arena, "%s + %s * %lld", text, counter(s->p, depth), (long long)o.stride);
+  return arena_printf(arena, "%s%s%s * %lld", text ? text : "", text ? " + " : "",
+                      counter(s->p, depth), (long long)o.stride);
+}
+
+/* Returns "work + at_relu26". */
+static const char *address(const Step *s, ampc_operand o, Value v, uint32_t depth)
+{
+  if (o.at.space == AMPC_NONE) return "0";
+  const char *space = ampc_space_of(o.at.space)->name, *offset = offset_text(s, o, v, depth);
+  return offset ? arena_printf(s->p->c->arena, "%s + %s", space, offset) : space;
+}
+
+/* Returns the values of the n operands of a command. */
+static const Value *values_of(const Step *s, const ampc_command *command, uint32_t n)
+{
+  Compile *c = s->p->c;
+  Value *values = arena_array(c->arena, Value, n + 1);
+  bool own = s->group && command_of(c->graph, s->group)->name == command->label;
+  if (own) operand_values(c, s->group, command, values);
+  return values;
 }
 
 /* Returns the addresses of the operands, or the numbers of a launch; each begins with ", ". */
 static const char *operands_text(const Step *s, const ampc_command *command, uint32_t depth)
 {
-  Compile *c = s->p->c;
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *operands;
   uint32_t n = ampc_command_operands(command, room, &operands);
-  Value *values = arena_array(c->arena, Value, n + 1);
-  bool own = s->group && command_of(c->graph, s->group)->name == command->label;
-  if (own) operand_values(c, s->group, command, values);
-  Text t = text_new(c->arena);
+  const Value *values = values_of(s, command, n);
+  Text t = text_new(s->p->c->arena);
   bool is_launch = command->kind == AMPC_LAUNCH_KERNEL;
   for (uint32_t i = 0; i < n; i++) {
     if (is_launch && operands[i].at.space == AMPC_NONE)
@@ -89,8 +103,7 @@ static void put_launch(Step *s, const ampc_command *command, const char *operand
                  l->deferred ? "AMPC_DEFER" : "AMPC_LAUNCH", kernel, l->grid, l->block, operands);
 }
 
-/* `operand`: ", work + at_relu26", or ", work" at the beginning of the space. */
-static void put_exchange(Step *s, const ampc_exchange *x, ampc_space space, const char *operand)
+static void put_exchange(Step *s, const ampc_command *command, uint32_t depth)
 {
   static const char *const kinds[] = {[AMPC_SUM] = "AMPC_SUM",
                                       [AMPC_SLICE] = "AMPC_SLICE",
@@ -101,11 +114,13 @@ static void put_exchange(Step *s, const ampc_exchange *x, ampc_space space, cons
   static const char *const modes[] = {[AMPC_SUM_TREE] = "AMPC_SUM_TREE",
                                       [AMPC_SUM_FAST] = "AMPC_SUM_FAST",
                                       [AMPC_SUM_BF16] = "AMPC_SUM_BF16"};
-  const char *offset = strstr(operand, " + ");
+  const ampc_exchange *x = &command->as.exchange.desc;
+  ampc_operand at = command->as.exchange.at;
+  const char *offset = offset_text(s, at, *values_of(s, command, 1), depth);
   EMIT_WRAPPED(s->p, next, "ampc_do_exchange(rt, %s, %s, %s, %lld, %s, %s, %s);\n", kinds[x->kind],
                modes[x->mode], ampc_type_of(x->type)->constant, (long long)x->count,
-               x->closing ? "true" : "false", ampc_space_of(space)->constant,
-               offset ? offset + strlen(" + ") : "0");
+               x->closing ? "true" : "false", ampc_space_of(at.at.space)->constant,
+               offset ? offset : "0");
 }
 
 /* Prints a command of the plan as one call in the step function, or as a loop. */
@@ -134,7 +149,7 @@ static void put_command(Step *s, const ampc_command *command, uint32_t depth)
                  (long long)command->as.fill.bytes);
     break;
   case AMPC_EXCHANGE:
-    put_exchange(s, &command->as.exchange.desc, command->as.exchange.at.at.space, operands);
+    put_exchange(s, command, depth);
     break;
   case AMPC_REPEAT:
     put_repeat(s, command, depth + 1);
