@@ -35,23 +35,33 @@ static void set_walk(Compile *c, const Group *p, bool is_part, KernelPart *out)
 {
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
+  MapWalk *map = arena_new(c->arena, MapWalk);
+  RowLoops *rows = arena_new(c->arena, RowLoops);
+  WindowWalk *windows = arena_new(c->arena, WindowWalk);
+  TileWalk *tiles = arena_new(c->arena, TileWalk);
+  KernelAccess *access = arena_new(c->arena, KernelAccess);
   if (group_is_map(g, p)) {
-    MapWalk *map = arena_new(c->arena, MapWalk);
-    *map = map_walk(c, p, has_vectors(g, p, is_part) ? &out->args : NULL);
     out->map = map;
+    *map = map_walk(c, p, has_vectors(g, p, is_part) ? &out->args : NULL);
+    *access = map_access(c, p, map);
   } else if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
-    RowShape *rows = arena_new(c->arena, RowShape);
-    *rows = row_shape(g, p->anchor);
     out->rows = rows;
+    *rows = row_loops(g, p);
+    *access = row_access(c, p, rows);
   } else if (p->anchor.id && op_has(n, T_windows)) {
-    WindowWalk *windows = arena_new(c->arena, WindowWalk);
-    *windows = window_walk(c, p, &out->args);
     out->windows = windows;
+    *windows = window_walk(c, p, &out->args);
+    *access = window_access(c, p);
   } else if (p->anchor.id && op_has(n, T_tiles)) {
-    TileWalk *tiles = arena_new(c->arena, TileWalk);
-    *tiles = tile_walk(c, p);
     out->tiles = tiles;
+    *tiles = tile_walk(c, p);
+    return;
+  } else if (p->anchor.id && pad_vector(c, p->anchor)) {
+    *access = pad_access(c, p);
+  } else {
+    return;
   }
+  out->access = access;
 }
 
 static KernelPart make_part(Compile *c, const Group *p, bool is_part)

@@ -2,8 +2,8 @@
  * graph. Later passes, emit/, the predictions and the runner read its fields, so the launch in the
  * plan and the printed kernel agree. */
 #pragma once
+#include "access.h"
 #include "names.h"
-#include "walk.h"
 
 typedef enum CommandKind {
   COMMAND_none,     /* the group begins or ends a loop, or a product adds to the slot itself */
@@ -18,15 +18,17 @@ typedef struct Geometry {
   uint32_t grid, block;
 } Geometry;
 
-/* One kernel, or a part of a launch: Note [parts] in ir.h. At most one of the walks is set. */
+/* One kernel, or a part of a launch: Note [parts] in ir.h. At most one walk is set. */
 typedef struct KernelPart {
   const Group *group; /* its nodes */
   KernelArgs args;    /* a part's pointers are also arguments of the launch */
   Geometry at;
   const MapWalk *map;        /* elementwise nodes and moves with strides */
-  const RowShape *rows;      /* a row op */
+  const RowLoops *rows;      /* row ops */
   const WindowWalk *windows; /* an op of windows */
   const TileWalk *tiles;     /* an op of tiles */
+  /* what elementwise nodes and row ops read; NULL: the kernel has no such nodes */
+  const KernelAccess *access;
 } KernelPart;
 
 typedef struct Command {

@@ -79,7 +79,7 @@ Geometry part_geometry(Compile *c, const Group *p, const KernelPart *part, bool 
   if (cpu) return work_geometry(c, p, part);
   if (op_has(n, T_partials) && n->rank) return (Geometry){(uint32_t)n->dim[0], CUDA_BLOCK};
   if (part->windows) return elements_geometry(part->windows->threads);
-  return part->rows ? row_geometry(part->rows) : work_geometry(c, p, part);
+  return part->rows ? row_geometry(&part->rows->shape) : work_geometry(c, p, part);
 }
 
 /* On the CPU a block is one thread of the pool. The grid is the number of threads that the work

@@ -90,8 +90,8 @@ static bool makes_parts(const Kernel *k)
 {
   bool any = false;
   for (uint32_t i = 0; i < k->command->n_parts; i++) {
-    const RowShape *rows = k->command->parts[i].rows;
-    any |= rows && rows->parts > 0;
+    const RowLoops *rows = k->command->parts[i].rows;
+    any |= rows && rows->shape.parts > 0;
   }
   return any;
 }
@@ -99,10 +99,10 @@ static bool makes_parts(const Kernel *k)
 /* True if a thread keeps several vectors of a row: Note [rows]. */
 static bool keeps_row(const Kernel *k)
 {
-  const RowShape *r = k->part->rows;
-  if (!r) return false;
-  RowWalk w = row_walk(r);
-  return !row_has_columns(r) && w.threads < CUDA_BLOCK && r->length > w.threads * w.vector;
+  const RowLoops *r = k->part->rows;
+  if (!r || r->columns) return false;
+  const RowWalk *w = &r->walk;
+  return w->threads < CUDA_BLOCK && r->shape.length > w->threads * w->vector;
 }
 
 /* True if the group has one row op whose operand is loaded from memory unchanged. */
@@ -154,7 +154,7 @@ static unsigned blocks_of_columns(const Kernel *k)
   if (!k->part->rows) return 0;
   for (uint32_t i = 0; i < k->group->n; i++)
     if (ir_node(k->g, k->group->nodes[i])->op == OP_grad_accumulate) return 0;
-  return row_has_columns(k->part->rows) ? 2 : 0;
+  return k->part->rows->columns ? 2 : 0;
 }
 
 static bool holds_tile(const Kernel *k)

@@ -37,9 +37,16 @@ static Load *find_load(const Chain *ch, Value v, const Index *index)
   return NULL;
 }
 
-void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame)
+const NodeAccess *access_of(const Kernel *k, Value v)
 {
-  *ch = (Chain){.k = k, .space = space, .address = address, .frame = frame};
+  uint32_t i = 0;
+  while (k->group->nodes[i].id != v.id) i++;
+  return &k->part->access->node[i];
+}
+
+void chain_begin(Chain *ch, Kernel *k)
+{
+  *ch = (Chain){.k = k};
 }
 
 /* True if v is already a local variable of this loop. */
@@ -68,8 +75,7 @@ void chain_add(Chain *ch, Value v)
   vec_push(ch->k->c->arena, &ch->nodes, v);
   for (uint32_t i = 0; i < n->n_in && !is_row(n); i++) {
     if (!n->in[i].id || chain_computes(ch, n->in[i])) continue;
-    Access a = access_operand(ch->k->c, &ch->space, n, i);
-    chain_use(ch, n->in[i], ch->address(ch->frame, &a), operand_uses(n, i));
+    chain_use(ch, n->in[i], access_of(ch->k, v)->element[i], operand_uses(n, i));
   }
 }
 
@@ -172,10 +178,8 @@ void chain_put_node(Chain *ch, Value v, Index index)
   const Kernel *k = ch->k;
   const Node *n = ir_node(k->g, v);
   Operand *in = arena_array(k->c->arena, Operand, n->n_in + 1);
-  for (uint32_t i = 0; i < n->n_in; i++) {
-    Access a = access_operand(ch->k->c, &ch->space, n, i);
+  for (uint32_t i = 0; i < n->n_in; i++)
     if (n->in[i].id && operand_uses(n, i))
-      in[i] = chain_operand(ch, n->in[i], ch->address(ch->frame, &a));
-  }
+      in[i] = chain_operand(ch, n->in[i], access_of(k, v)->element[i]);
   put_value(k, v, node_expression(k, n, in, &index), &index);
 }

@@ -139,8 +139,8 @@ void row_open_elements(const RowKernel *r, const Uses *uses, const Chain *elemen
 {
   Arena *a = r->k->c->arena;
   const char *ends = uses && first_with_stretches(r, uses) ? ends_text(r, uses) : NULL;
-  const char *odd = r->odd ? "_ODD" : "";
-  const char *walk = arena_printf(a, "%u, %u, %s, c, %lld", r->vector, r->walk.threads,
+  const char *odd = r->loops->odd ? "_ODD" : "";
+  const char *walk = arena_printf(a, "%u, %u, %s, c, %lld", r->vector, r->loops->walk.threads,
                                   r->k->index_type, (long long)r->shape.length);
   if (r->columns)
     open_rows_of_columns(r,
@@ -179,7 +179,7 @@ void row_put_results(const RowKernel *r, const bool *needed, const Index *index)
 
 void row_put_draws(const RowKernel *r, const bool *needed, const Index *index)
 {
-  if (r->odd) return; /* vectors begin at any element */
+  if (r->loops->odd) return; /* vectors begin at any element */
   for (uint32_t i = 0; i < r->k->group->n; i++)
     if (needed[i])
       put_drawn_vector(r->k, ir_node(r->k->g, r->k->group->nodes[i]), r->vector, index);

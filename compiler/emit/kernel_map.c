@@ -10,26 +10,6 @@ typedef struct Map {
   const char *width; /* walk.vector as text */
 } Map;
 
-/* Returns the index of an operand in the loop's variables: "i" if the operand has the layout of the
- * result, otherwise strides over r and c, such as "c" for a bias or "r % 32 * 512 + c". If the
- * operand has no vectors, each element has its own index: "(c + j) * 32 + r". A Chain calls this
- * with the access over the uncollapsed shape; `at` finds the collapsed access in `joined`. */
-static Index index_of(const void *frame, const Access *walk)
-{
-  const Map *m = frame;
-  const LoopShape *s = &m->walk.left;
-  uint32_t at = 0, last = s->rank ? s->rank - 1 : 0;
-  while (memcmp(&m->walk.walks.at[at], walk, sizeof *walk) != 0) at++;
-  const Access *a = &m->walk.joined[at], *whole = &m->walk.joined[0];
-  if (a->offset == 0 && memcmp(a->stride, whole->stride, s->rank * sizeof *a->stride) == 0)
-    return index_at(VAR_i);
-  bool each = m->walk.vector > 1 && !walk_has_vectors(&m->walk, a);
-  Index x = {.offset = a->offset};
-  index_add(&x, s, a, 0, last, (IndexTerm){.of = VAR_r});
-  index_add(&x, s, a, last, s->rank, (IndexTerm){.of = last ? VAR_c : VAR_i, .each = each});
-  return x;
-}
-
 /* ---- the loop ---- */
 
 /* Opens the loop. With one axis left it is GRID_LOOP over i. With more it is GRID_ROWS over rows r
@@ -109,8 +89,7 @@ static void put_loads(const Map *m, bool shared)
       const Access *a = &m->walk.joined[at];
       if (!walk_has_vectors(&m->walk, a)) continue;
       if ((m->walk.rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
-      Index x = index_of(m, &m->walk.walks.at[at]);
-      put_vector(k, m->width, argument_of(k, n->in[j]), &x);
+      put_vector(k, m->width, argument_of(k, n->in[j]), &k->part->access->node[i].element[j]);
     }
   }
 }
@@ -141,10 +120,9 @@ static void put_move(const Map *m, Value v)
   const Kernel *k = m->k;
   const Node *n = ir_node(k->g, v);
   uint32_t from = argument_of(k, n->in[0]);
-  Access a = access_operand(k->c, &m->walk.shape, n, 0);
-  const Index own = index_at(VAR_i), first = {0}, in = index_of(m, &a);
+  const Index own = index_at(VAR_i), first = {0};
   const char *x = from == k->args.n ? stored(k, n->dtype, load_operand(k, n->in[0], &first).text)
-                                    : element_place(k, from, &in);
+                                    : element_place(k, from, access_of(k, v)->element);
   EMIT(k->p, "%s = %s; // %%%u %s\n", element_place(k, pointer_of(k, v), &own), x, v.id,
        op_of(n)->name);
 }
@@ -159,7 +137,7 @@ static void put_elements(const Map *m)
     return;
   }
   Chain ch;
-  chain_begin(&ch, k, m->walk.shape, index_of, m);
+  chain_begin(&ch, k);
   for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
   chain_put_loads(&ch);
   for (uint32_t i = 0; i < k->group->n; i++)
@@ -189,8 +167,6 @@ void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = *k->part->map};
   m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
-  const Index pitched = index_of(&m, &m.walk.walks.at[m.walk.walks.n - 1]); /* Note [gaps] */
-  k->pitched_index = &pitched;
   if (m.walk.vector > 1) {
     emit_vectors(&m);
     return;

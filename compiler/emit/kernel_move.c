@@ -126,23 +126,13 @@ static const char *fill_text(const Kernel *k, const Node *n, double value)
 
 /* ---- pads behind the last axis ---- */
 
-/* Returns the index of an operand of the nodes that make the padded value. */
-static Index padded_address(const void *frame, const Access *a)
-{
-  const LoopShape *s = frame;
-  for (uint32_t i = 0; i < s->rank; i++)
-    if (a->stride[i]) return index_at(VAR_i);
-  return (Index){0};
-}
-
 /* Prints the elementwise nodes that pass fuse has put before the pad. Returns element i of the
  * padded value as element_place() stores it in argument `out` at index `to`. */
 static const char *put_padded(Kernel *k, Value x, uint32_t out, const Index *to)
 {
   const Node *n = ir_node(k->g, x);
-  LoopShape s = loop_shape_of(ir_node(k->g, value_root(k->g, x)));
   Chain ch;
-  chain_begin(&ch, k, s, padded_address, &s);
+  chain_begin(&ch, k);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (k->group->nodes[i].id != k->group->anchor.id) chain_add(&ch, k->group->nodes[i]);
   if (!ch.nodes.n) return moved_element(k, 0, "i");

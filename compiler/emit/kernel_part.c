@@ -74,7 +74,8 @@ void row_put_start(const RowKernel *r, const Use *use)
 static void put_joined_columns(const RowKernel *r, const Use *use)
 {
   const char *s = use->s->as, *part = row_is_wide(use) ? "_part" : "";
-  EMIT(r->k->p, "column_%s(%s%s, %u, %u);\n", joined(r, use), s, part, r->vector, r->tile.lanes);
+  EMIT(r->k->p, "column_%s(%s%s, %u, %u);\n", joined(r, use), s, part, r->vector,
+       r->loops->tile.lanes);
   if (!row_is_wide(use)) return;
   EMIT(r->k->p, "COLUMN_LOCAL(%u, real, %s);\n", r->vector, s);
   EMIT(r->k->p, "VECTOR_EACH(%u, j) %s[j] = (real)%s_part[j];\n", r->vector, s, s);
@@ -90,5 +91,5 @@ void row_put_joined(const RowKernel *r, const Use *use)
   }
   EMIT(r->k->p, "const %s %s = %srow_%s(%s%s, %u);\n", type, use->s->as,
        row_is_wide(use) ? "(real)" : "", joined(r, use), use->s->as,
-       row_has_stretches(r, use) ? "_part_sum" : "_part", r->walk.threads);
+       row_has_stretches(r, use) ? "_part_sum" : "_part", r->loops->walk.threads);
 }

@@ -7,42 +7,6 @@
 
 enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */
 
-/* ---- indices: kernel_index.c ---- */
-
-/* The variables of loops. */
-typedef enum LoopVariable {
-  VAR_i, /* the element of the nodes' shape */
-  VAR_r,
-  VAR_c, /* row and column of a map; c: also the position along a reduced row */
-  VAR_row,
-  VAR_o, /* the row of a row kernel; o: the same if it reduces columns */
-  VAR_column,
-  VAR_cell, /* a column; the result of a column: o * inner + column */
-  VAR_at,
-  VAR_kept, /* of moves */
-  VAR_image,
-  VAR_head,
-  VAR_kv_head,
-  VAR_query,
-  VAR_key /* of attention */
-} LoopVariable;
-
-/* variable / over % size * stride */
-typedef struct IndexTerm {
-  LoopVariable of;
-  bool each;    /* the variable plus j, the position in a vector */
-  int64_t over; /* 1: no division */
-  int64_t size; /* 0: no remainder */
-  int64_t stride;
-} IndexTerm;
-
-/* Where an element of an operand is, in elements: the sum of the terms and the offset. */
-typedef struct Index {
-  int64_t offset;
-  uint32_t n; /* 0: every element is at `offset` */
-  IndexTerm term[MAX_RANK];
-} Index;
-
 typedef struct Vector { /* adjacent elements that a thread has in registers: name[j] */
   uint32_t argument;
   Index index;      /* of the first element */
@@ -66,8 +30,7 @@ typedef struct Kernel { /* the kernel that is being printed */
   bool looks_ahead;       /* values are computed for a guess and not stored */
   bool by_vectors;        /* its loops process several elements at once, with index j */
   bool *stored;           /* node of the group -> an earlier loop has stored it */
-  const Index *dense_index, *pitched_index; /* of results without and with gaps, if not i */
-  VEC(Vector) vectors; /* vectors of the loop that is being printed and of the loops around it */
+  VEC(Vector) vectors;    /* vectors of the loop that is being printed and of the loops around it */
 } Kernel;
 
 Kernel kernel_of(Printer *p, uint32_t group);
@@ -111,16 +74,6 @@ const char *local_type(DType d);
 
 /* ---- index arithmetic: kernel_index.c ---- */
 
-Index index_at(LoopVariable of);   /* returns the index "i" */
-Index index_each(LoopVariable of); /* returns the index "(i + j)" */
-void index_add_term(Index *x, LoopVariable of, int64_t stride);
-/* Adds terms for axes [from, to), through which the variable of `through` counts in order. */
-void index_add(Index *x, const LoopShape *s, const Access *a, uint32_t from, uint32_t to,
-               IndexTerm through);
-bool index_equal(const Index *a, const Index *b);
-bool index_is(const Index *x, LoopVariable of);     /* true for "i" and "(i + j)" */
-bool index_has(const Index *x, LoopVariable of);    /* true if a term has the variable */
-bool index_counts(const Index *x, LoopVariable of); /* true if it counts with it: "r * 8 + c" */
 const char *index_text(const Kernel *k, const Index *x); /* returns "r % 32 * 512 + c" */
 
 /* ---- vectors: kernel_vector.c ---- */
@@ -202,13 +155,8 @@ typedef struct Load { /* an operand in memory */
   bool named; /* it has a variable */
   Operand text;
 } Load;
-/* Returns the index of an element in the variables of a frame's loops. */
-typedef Index Address(const void *frame, const Access *a);
 typedef struct Chain { /* the nodes and loads of one loop */
   Kernel *k;
-  LoopShape space; /* the shape of the nodes */
-  Address *address;
-  const void *frame;
   VEC(Value) nodes; /* nodes in execution order */
   VEC(Load) loads;
   const struct Chain *around; /* its loads are printed before and in scope: of rows; or NULL */
@@ -216,7 +164,9 @@ typedef struct Chain { /* the nodes and loads of one loop */
 
 /* Returns how often n reads the input; 0: only its shape */
 uint32_t operand_uses(const Node *n, uint32_t input);
-void chain_begin(Chain *ch, Kernel *k, LoopShape space, Address *address, const void *frame);
+void chain_begin(Chain *ch, Kernel *k);
+/* Returns what node v of the group reads. */
+const NodeAccess *access_of(const Kernel *k, Value v);
 /* Declares that node v is computed here. Its operands are loaded unless they are computed here too.
  * Row ops register their loads themselves. */
 void chain_add(Chain *ch, Value v);

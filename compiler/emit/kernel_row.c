@@ -12,93 +12,20 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- places ---- */
-
-/* True if each vector of the operand begins at a multiple of its size, so that one access loads
- * it. */
-static bool is_aligned(const RowKernel *r, const Access *a)
-{
-  bool whole = a->offset % r->vector == 0;
-  for (uint32_t i = 0; i < r->shape.from; i++) whole &= a->stride[i] % r->vector == 0;
-  return whole;
-}
-
-/* Returns the index of an operand that is read element by element: `o` or `row` for the axes before
- * the reduced ones, `c` for the reduced ones, `column` for the axes after them. If the elements of
- * a vector are not contiguous in the operand, each has its own index: c + j, or column + j. */
-static Index element_index(const void *frame, const Access *a)
-{
-  const RowKernel *r = frame;
-  const LoopShape *s = &r->space;
-  Access whole = access_whole(s);
-  Index x = {0}, along = {0}, columns = {0};
-  if (memcmp(&whole, a, sizeof whole) == 0) return r->odd ? index_each(VAR_i) : index_at(VAR_i);
-  index_add(&along, s, a, r->shape.from, r->shape.to, (IndexTerm){.of = VAR_c});
-  index_add(&columns, s, a, r->shape.to, s->rank, (IndexTerm){.of = VAR_column});
-  IndexTerm c = {.of = VAR_c,
-                 .each = !r->columns && !(index_is(&along, VAR_c) && is_aligned(r, a))};
-  IndexTerm column = {.of = VAR_column, .each = !index_is(&columns, VAR_column)};
-  index_add(&x, s, a, 0, r->shape.from, (IndexTerm){.of = r->columns ? VAR_o : VAR_row});
-  index_add(&x, s, a, r->shape.from, r->shape.to, c);
-  index_add(&x, s, a, r->shape.to, s->rank, column);
-  return x;
-}
-
-/* Returns the index of a value that exists once a row; for columns, of the first column. */
-static Index row_index(const RowKernel *r)
-{
-  if (!r->columns) return index_at(VAR_row);
-  Index x = {0};
-  index_add_term(&x, VAR_o, r->shape.inner);
-  index_add_term(&x, VAR_column, 1);
-  return x;
-}
-
-/* Returns the index of an operand of an elementwise node with one value per row, such as in `sum(x,
- * dim=1) / n`. */
-static Index row_address(const void *frame, const Access *a)
-{
-  const RowKernel *r = frame;
-  uint32_t op = 0;
-  while (r->ops[op].code[r->ops[op].n_code - 1].kind != STATEMENT_row) op++;
-  LoopShape s = loop_shape_of(r->ops[op].n);
-  Access whole = access_whole(&s);
-  if (memcmp(&whole, a, sizeof whole) == 0) return row_index(r);
-  Index x = {.offset = a->offset};
-  index_add(&x, &s, a, 0, s.rank,
-            (IndexTerm){.of = r->columns ? VAR_cell : VAR_row, .each = r->columns});
-  return x;
-}
-
 /* ---- operands ---- */
-
-/* Returns the index of operand `input`, which the program reads element by element as $k. */
-static Index operand_index(const RowKernel *r, const RowOp *op, uint32_t input)
-{
-  Access a = access_broadcast(&r->space, value_shape(r->k->g, op->n->in[input]));
-  return element_index(r, &a);
-}
-
-/* Returns the index of operand `input`, read as @k: one value per row, or one for all rows. */
-static Index value_index(const RowKernel *r, const RowOp *op, uint32_t input)
-{
-  if (ir_elements(value_shape(r->k->g, op->n->in[input])) == 1) return (Index){0};
-  return row_index(r);
-}
 
 /* Registers with the chain the elements or values of the row that the statements read, so that each
  * is loaded once. `times` is 2 for values that a loop along the row reads once a row: they get a
  * variable before the loop. Compilers do not vectorise a loop that loads such a value under a
  * condition. */
-static void use_operands(const RowKernel *r, Chain *ch, const Uses *uses, FormulaKind kind,
-                         uint32_t times)
+static void use_operands(Chain *ch, const Uses *uses, FormulaKind kind, uint32_t times)
 {
   for (uint32_t i = 0; i < uses->n; i++) {
     const RowOp *op = uses->at[i].op;
     for (uint32_t k = 0; k < op->n->n_in; k++)
       if (op->n->in[k].id)
         chain_use(ch, op->n->in[k],
-                  kind == FORMULA_element ? operand_index(r, op, k) : value_index(r, op, k),
+                  kind == FORMULA_element ? op->access->element[k] : op->access->row[k],
                   statement_uses(op, uses->at[i].s, kind, k) * times);
   }
 }
@@ -113,11 +40,11 @@ static const char *expression(const RowKernel *r, const Use *use, const Chain *e
   for (uint32_t k = 0; k < op->n->n_in; k++) {
     if (statement_uses(op, use->s, FORMULA_element, k)) {
       Operand o = {0};
-      if (op->n->in[k].id) o = chain_operand(elements, op->n->in[k], operand_index(r, op, k));
+      if (op->n->in[k].id) o = chain_operand(elements, op->n->in[k], op->access->element[k]);
       in[k] = op->integers ? o : as_real(r->k, o);
     }
     if (statement_uses(op, use->s, FORMULA_row_value, k))
-      row[k] = chain_operand(row_values, op->n->in[k], value_index(r, op, k)).text;
+      row[k] = chain_operand(row_values, op->n->in[k], op->access->row[k]).text;
   }
   return statement_text(r, op, use->s, in, row);
 }
@@ -142,8 +69,7 @@ static bool is_map(const RowKernel *r, uint32_t i)
  * result. */
 static bool is_element(const RowKernel *r, uint32_t i)
 {
-  const Node *n = node_walked(r->k->g, r->k->group->nodes[i]);
-  return is_map(r, i) && !r->flat && ir_same_dims(n, r->x);
+  return is_row_element(r->k->g, r->loops, r->k->group->nodes[i]);
 }
 
 /* Marks v, if it is an elementwise node of this kernel, and the nodes that it is computed from. A
@@ -288,13 +214,13 @@ static void put_walk(RowKernel *r, const Uses *uses, const bool *needed, WalkKin
   Kernel *k = r->k;
   const Index own = index_at(VAR_i);
   Chain elements, of_column, *row_values = r->columns ? &of_column : &r->values;
-  chain_begin(&elements, k, r->space, element_index, r);
-  chain_begin(&of_column, k, r->space, element_index, r);
+  chain_begin(&elements, k);
+  chain_begin(&of_column, k);
   elements.around = row_values;
-  use_operands(r, row_values, uses, FORMULA_row_value, r->columns ? 1 : 2);
+  use_operands(row_values, uses, FORMULA_row_value, r->columns ? 1 : 2);
   if (!r->columns) chain_put_loads(row_values);
   add_nodes(r, &elements, needed);
-  use_operands(r, &elements, uses, FORMULA_element, 1);
+  use_operands(&elements, uses, FORMULA_element, 1);
   if (is_shared_by_rows(r)) row_put_loads(r, row_values, true);
   if (is_shared_by_rows(r)) row_put_loads(r, &elements, true);
   open_walk(r, uses, &elements, kind);
@@ -396,7 +322,7 @@ static void put_each(RowKernel *r, const Uses *uses)
 static void store_outside(const RowKernel *r, const bool *needed, uint32_t outside)
 {
   const Kernel *k = r->k;
-  const Index own = row_index(r);
+  const Index own = row_result_index(r->loops);
   for (uint32_t i = 0; i < k->group->n; i++) {
     uint32_t argument = needed[i] ? argument_of(k, k->group->nodes[i]) : k->args.n;
     for (uint32_t v = 0; v < outside && argument < k->args.n; v++) {
@@ -411,14 +337,14 @@ static void store_outside(const RowKernel *r, const bool *needed, uint32_t outsi
 static void put_row(RowKernel *r, const Uses *uses)
 {
   if (!uses->n) return;
-  const Index own = row_index(r);
+  const Index own = row_result_index(r->loops);
   Chain ch;
   bool *needed = arena_array(r->k->c->arena, bool, r->k->group->n);
   for (uint32_t i = 0; i < r->k->group->n; i++) needed[i] = is_map(r, i) && !is_element(r, i);
   mark_ops(r, needed, uses);
-  chain_begin(&ch, r->k, loop_shape_of(uses->at[0].op->n), row_address, r);
+  chain_begin(&ch, r->k);
   add_nodes(r, &ch, needed);
-  use_operands(r, &ch, uses, FORMULA_row_value, 1);
+  use_operands(&ch, uses, FORMULA_row_value, 1);
   row_open(r, r->columns ? "COLUMN_ONCE {" : "ROW_ONCE {");
   uint32_t outside = r->k->vectors.n;
   r->k->by_vectors = r->columns;
@@ -464,42 +390,25 @@ static void add_op(RowKernel *r, Value v)
   RowOp *op = &r->ops[r->n_ops++];
   op->v = v;
   op->n = ir_node(r->k->g, v);
+  op->access = access_of(r->k, v);
   bool indices = op_of(op->n)->code.statements[1].kind == STATEMENT_first;
   op->integers = !dtype_is_float(ir_node(r->k->g, op->n->in[0])->dtype) &&
                  (indices || !dtype_is_float(op->n->dtype));
   op->wide = op_is_wide(r->k->c, op->n);
   read_program(op);
-  r->flat |= row_is_flat(r->k->g, v);
 }
 
-/* Reads the shape of the rows and the row ops of the group, which all have these rows (pass
- * fuse). */
 static void measure(RowKernel *r)
 {
   const Kernel *k = r->k;
-  r->shape = *k->part->rows;
-  r->x = ir_node(k->g, ir_node(k->g, k->group->anchor)->in[0]);
-  r->space = loop_shape_of(r->x);
-  r->columns = row_has_columns(&r->shape);
-  if (r->columns)
-    r->tile = row_tile(&r->shape);
-  else
-    r->walk = row_walk(&r->shape);
-  r->vector = r->columns ? r->tile.vector : r->walk.vector;
-  r->odd = !r->columns && r->shape.length % r->vector;
-  r->width = r->odd ? "vector_width" : arena_printf(k->c->arena, "%u", r->vector);
+  r->loops = k->part->rows;
+  r->shape = r->loops->shape;
+  r->columns = r->loops->columns;
+  r->vector = r->loops->vector;
+  r->width = r->loops->odd ? "vector_width" : arena_printf(k->c->arena, "%u", r->vector);
   r->ops = arena_array(k->c->arena, RowOp, k->group->n);
   r->k->stored = arena_array(k->c->arena, bool, k->group->n);
-  chain_begin(&r->values, r->k, r->space, element_index, r);
-  r->dense = index_each(VAR_i);
-  if (r->odd) r->k->dense_index = &r->dense;
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = ir_node(k->g, k->group->nodes[i]);
-    Access a = access_all(&r->space, n);
-    if (!n->pitch) continue;
-    r->pitched = element_index(r, &a);
-    r->k->pitched_index = &r->pitched;
-  }
+  chain_begin(&r->values, r->k);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (!is_map(r, i)) add_op(r, k->group->nodes[i]);
 }
@@ -525,11 +434,11 @@ void emit_row(Kernel *k)
   RowKernel r = {.k = k};
   measure(&r);
   if (r.columns)
-    EMIT(k->p, "COLUMN_TILES(%u, %s, o, column, %lld, %lld, %u) {\n", r.tile.vector, k->index_type,
-         (long long)(r.shape.parts ? r.shape.parts : r.shape.outer), (long long)r.shape.inner,
-         r.tile.lanes);
+    EMIT(k->p, "COLUMN_TILES(%u, %s, o, column, %lld, %lld, %u) {\n", r.loops->tile.vector,
+         k->index_type, (long long)(r.shape.parts ? r.shape.parts : r.shape.outer),
+         (long long)r.shape.inner, r.loops->tile.lanes);
   else
-    EMIT(k->p, "ROW_LOOP(%u, %s, row, %lld) {\n", r.walk.threads, k->index_type,
+    EMIT(k->p, "ROW_LOOP(%u, %s, row, %lld) {\n", r.loops->walk.threads, k->index_type,
          (long long)r.shape.outer);
   k->p->indent++;
   k->by_vectors = true;

@@ -11,6 +11,7 @@ typedef struct Statement { /* a statement of a node's row program, as this kerne
 typedef struct RowOp {
   Value v;
   const Node *n;
+  const NodeAccess *access;
   bool integers; /* its reductions reduce integers */
   bool wide;     /* sums and products are computed in f64 and rounded once */
   Statement code[MAX_STATEMENTS];
@@ -25,21 +26,15 @@ typedef VEC(Use) Uses;
 
 typedef struct RowKernel {
   Kernel *k;
-  const Node *x; /* input 0 of all row ops has this shape */
-  LoopShape space;
-  RowShape shape;
-  bool columns; /* the kernel reduces columns: inner > 1, or channels */
-  ColumnTile tile;
-  RowWalk walk;      /* used if the kernel reduces no columns */
-  uint32_t vector;   /* elements that a thread processes at once, for rows and for columns */
-  const char *width; /* `vector` as text; "vector_width" if `odd` */
-  bool odd;          /* vectors do not divide the row: Note [odd rows] */
-  bool flat;         /* row_is_flat: elementwise nodes are computed once a row */
+  const RowLoops *loops;
+  RowShape shape; /* these three are those of `loops` */
+  bool columns;
+  uint32_t vector;
+  const char *width; /* `vector` as text; "vector_width" if vectors do not divide the row */
   RowOp *ops;
   uint32_t n_ops;
-  Chain values;         /* values that are loaded once a row, for all loops */
-  Uses printed;         /* statements that another op may reuse */
-  Index dense, pitched; /* of results without and with gaps */
+  Chain values; /* values that are loaded once a row, for all loops */
+  Uses printed; /* statements that another op may reuse */
 } RowKernel;
 
 /* ---- loops: kernel_loop.c ---- */

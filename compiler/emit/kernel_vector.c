@@ -71,8 +71,9 @@ const Index *result_index(const Kernel *k, uint32_t argument, const Index *index
 {
   const KernelArg *a = argument < k->args.n ? &k->args.at[argument] : NULL;
   bool pitched = a && a->value.id && ir_node(k->g, a->value)->pitch;
-  const Index *other = pitched ? k->pitched_index : k->dense_index;
-  return other && index_is(index, VAR_i) ? other : index;
+  const KernelAccess *access = k->part->access;
+  if (!access || !index_is(index, VAR_i)) return index;
+  return pitched ? &access->pitched : &access->dense;
 }
 
 void put_vector(Kernel *k, const char *width, uint32_t argument, const Index *index)

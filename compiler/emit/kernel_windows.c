@@ -6,17 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns the index in the template's variables: `i`, the element, or `c`, its channel. Both are
- * the first element of a vector. */
-static Index address_of(const void *frame, const Access *a)
-{
-  const LoopShape *s = frame;
-  Access whole = access_whole(s);
-  uint32_t last = s->rank - 1;
-  if (memcmp(a->stride, whole.stride, s->rank * sizeof *a->stride) == 0) return index_at(VAR_i);
-  return a->stride[last] ? index_at(VAR_c) : (Index){0};
-}
-
 /* True if the value `of` needs v, which the same kernel computes. */
 static bool needs(const Kernel *k, Value of, Value v)
 {
@@ -34,8 +23,7 @@ const char *put_operands(Template *t, uint32_t input)
   Kernel *k = t->k;
   Chain *ch = &t->chain;
   Value x = t->n->in[input];
-  t->shape = loop_shape_of(ir_node(k->g, x));
-  chain_begin(ch, k, t->shape, address_of, &t->shape);
+  chain_begin(ch, k);
   for (uint32_t i = 0; i < k->group->n; i++)
     if (needs(k, x, k->group->nodes[i])) chain_add(ch, k->group->nodes[i]);
   chain_use(ch, x, index_at(VAR_i), 1);

@@ -32,7 +32,6 @@ typedef struct Template {
   Pick pick;                /* ops with an index */
   ParamParts parts;         /* ops of a group of parameters */
   Chain chain;              /* the elementwise nodes of the input whose element i is available */
-  LoopShape shape;          /* the shape of `chain` */
   const ampc_conv *conv;    /* the convolution whose columns these are, else NULL */
   ampc_conv_kind asked;     /* the planned kind; conv has a gradient of images as FORWARD, of dy */
   ConvColumns columns;      /* the columns of `conv` */
