@@ -72,6 +72,23 @@ static KernelPart make_part(Compile *c, const Group *p, bool is_part)
   return out;
 }
 
+/* Returns the number of elements of the largest argument: an index must be able to count them.
+ * 64-bit indices cost registers and time on a GPU. */
+static int64_t most_elements(const Graph *g, const KernelArgs *args)
+{
+  int64_t most = 0;
+  for (uint32_t i = 0; i < args->n; i++) {
+    const KernelArg *a = &args->at[i];
+    int64_t n = a->value.id ? ir_room(ir_node(g, a->value)) : 0;
+    if (a->role == ARG_master || a->role == ARG_grad) {
+      for (uint32_t o = 0; o < g->optimizers.n; o++)
+        if (g->optimizers.at[o].count > n) n = g->optimizers.at[o].count;
+    }
+    if (n > most) most = n;
+  }
+  return most;
+}
+
 static void set_kernel(Compile *c, const Group *p, Command *out)
 {
   out->n_parts = p->n_parts ? p->n_parts : 1;
@@ -84,6 +101,7 @@ static void set_kernel(Compile *c, const Group *p, Command *out)
     out->whole = out->parts[0] = make_part(c, p, false);
   }
   out->n_args = out->whole.args.n;
+  out->far = most_elements(c->graph, &out->whole.args) > INT_LIMIT;
 }
 
 /* A convolution has a kernel on CUDA if it is not `direct`: Note [columns on CUDA]. */
@@ -130,6 +148,13 @@ Command *commands_make(Compile *c)
   for (uint32_t i = 1; i < n; i++) set_deferred(c, i, all);
   name_commands(c, all);
   return all;
+}
+
+uint32_t kernel_owner(const Graph *g, uint32_t i)
+{
+  uint32_t group = 1;
+  for (;; group++)
+    if (command_owns_kernel(g, group) && i-- == 0) return group;
 }
 
 int64_t group_workspace(Compile *c, uint32_t group)

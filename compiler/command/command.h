@@ -14,6 +14,8 @@ typedef enum CommandKind {
   COMMAND_KINDS
 } CommandKind;
 
+enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */
+
 typedef struct Geometry {
   uint32_t grid, block;
 } Geometry;
@@ -41,11 +43,11 @@ typedef struct Command {
   KernelPart *parts; /* what it launches: the parts of the group, or `whole` alone */
   uint32_t n_parts;
   uint32_t n_args; /* number of arguments of the kernel */
+  bool far;        /* int is too small for its indices: more than INT_LIMIT elements */
   bool columns;    /* a convolution of which a kernel computes the columns, or everything */
   uint32_t kernel; /* pass kernels: the first group with an equal kernel, which it launches */
   uint32_t sharer; /* pass kernels: the next group that launches the same kernel; 0: none */
-  const char *kernel_name;       /* of the kernel that it launches; NULL: no kernel */
-  const struct KernelText *text; /* pass kernels: text of its own kernel; or NULL */
+  const char *kernel_name; /* of the kernel that it launches; NULL: no kernel */
 
   /* ---- attention, else NULL ---- */
   const ampc_attention *attention; /* sizes, type, scale and dropout, without arguments */
@@ -84,6 +86,8 @@ static inline bool command_owns_kernel(const Graph *g, uint32_t group)
   return command_of(g, group)->kernel_name && command_of(g, group)->kernel == group;
 }
 
+/* Returns the group that owns kernel i of the program's table. */
+uint32_t kernel_owner(const Graph *g, uint32_t i);
 /* Returns the scratch of a product, convolution or own op, in bytes; 0 for all other groups. Pass
  * memory asks for it before there are commands. */
 int64_t group_workspace(Compile *c, uint32_t group);

@@ -7,22 +7,6 @@
 
 /* ---- what a kernel is ---- */
 
-/* Returns the number of elements of the largest argument: an index must be able to count them. */
-static int64_t most_elements(const Kernel *k)
-{
-  int64_t most = 0;
-  for (uint32_t i = 0; i < k->args.n; i++) {
-    const KernelArg *a = &k->args.at[i];
-    int64_t n = a->value.id ? ir_room(ir_node(k->g, a->value)) : 0;
-    if (a->role == ARG_master || a->role == ARG_grad) {
-      for (uint32_t o = 0; o < k->g->optimizers.n; o++)
-        if (k->g->optimizers.at[o].count > n) n = k->g->optimizers.at[o].count;
-    }
-    if (n > most) most = n;
-  }
-  return most;
-}
-
 /* Returns the kernel of a group. Its index type is `int` if that is large enough: 64-bit indices
  * cost registers and time on a GPU. put_code() names the arguments. */
 Kernel kernel_of(Printer *p, uint32_t group)
@@ -32,7 +16,8 @@ Kernel kernel_of(Printer *p, uint32_t group)
   k.part = &k.command->whole;
   k.group = &k.g->groups.at[group];
   k.args = k.part->args;
-  k.index_type = most_elements(&k) > INT_LIMIT ? "long long" : "int";
+  k.name = k.command->kernel_name;
+  k.index_type = k.command->far ? "long long" : "int";
   return k;
 }
 
@@ -202,7 +187,7 @@ static void put_kernel(Kernel *k)
     return;
   }
   bool own = kernel_template(k) == TMPL_own;
-  EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", k->command->kernel_name,
+  EMIT_WRAPPED(k->p, "    ", "__global__ void %s(%s)\n", k->name,
                own ? own_argument_list(k) : argument_list(k));
   EMIT(k->p, "{\n");
   k->p->indent++;
@@ -220,7 +205,7 @@ static void put_kernel(Kernel *k)
  * number. */
 static void put_thunk(const Kernel *k)
 {
-  const char *name = k->command->kernel_name;
+  const char *name = k->name;
   Text t = text_new(k->c->arena);
   for (uint32_t i = 0; i < k->args.n; i++) {
     bool number = argument_is_number(&k->args.at[i]);
@@ -253,26 +238,21 @@ static void put_group(Printer *p, uint32_t group)
   Kernel k = kernel_of(p, group);
   EMIT(p, "\n");
   put_head(&k);
-  const KernelText *text = k.command->text; /* pass kernels has printed it, or NULL */
-  if (text)
-    printer_append(p, &text->code, text->blame);
-  else
-    put_code(&k);
+  put_code(&k);
 }
 
-/* Temporary data is allocated from `scratch`, so c->arena is `scratch` during the call. */
-const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch)
+Text emit_bare(Compile *c, uint32_t group, Arena *scratch)
 {
   Arena *own = c->arena;
   void *kept = c->blame;
-  KernelText *out = arena_new(own, KernelText);
+  Text out = text_new(scratch);
   Printer p;
-  text_init(&out->code, own);
-  printer_begin(&p, c, &out->code);
   c->arena = scratch;
+  printer_begin(&p, c, &out);
+  p.bare = true;
   Kernel k = kernel_of(&p, group);
+  k.name = "kernel";
   put_code(&k);
-  out->blame = c->blame;
   c->blame = kept;
   c->arena = own;
   return out;

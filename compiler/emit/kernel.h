@@ -10,13 +10,10 @@ void emit_kernel_texts(Printer *p, bool jit);
 /* Prints the table of contents, as a comment. */
 void put_contents(Printer *p);
 
-/* The text of the group's own kernel, without the comment above it. (The group may share the kernel
- * of an earlier group instead.) Memory that is not needed afterwards comes from `scratch`. */
-typedef struct KernelText {
-  Text code;
-  const void *blame; /* the origins of the lines of `code`, for printer_append */
-} KernelText;
-const KernelText *emit_group(Compile *c, uint32_t group, Arena *scratch);
+/* Returns the text of the group's own kernel without names and comments, in memory of `scratch`.
+ * The kernel itself, values and parameters have numbers instead of names. Kernels of different
+ * layers that compute the same have the same text. */
+Text emit_bare(Compile *c, uint32_t group, Arena *scratch);
 
 /* The origin of a group, for comments. */
 typedef struct Origin {

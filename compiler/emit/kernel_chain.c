@@ -109,7 +109,8 @@ static void put_load(Chain *ch, uint32_t i)
   for (uint32_t j = 0; j < i; j++) taken |= value_root(k->g, ch->loads.at[j].value).id == root.id;
   uint32_t others = ch->around ? ch->around->loads.n : 0, number = i;
   if (others && has_variable(ch->around, others, root)) taken = true, number += others;
-  const char *name = arena_printf(k->c->arena, taken ? "t%u_%u" : "t%u", root.id, number);
+  const char *name =
+      arena_printf(k->c->arena, taken ? "t%u_%u" : "t%u", value_number(k, root), number);
   EMIT(k->p, "const %s %s = %s;\n", local_type(ir_node(k->g, root)->dtype), name, l->text.text);
   l->text.text = name;
   l->named = true;
@@ -133,7 +134,8 @@ Operand chain_operand(const Chain *ch, Value v, Index index)
   }
   Value root = value_root(ch->k->g, v);
   bool real = dtype_is_float(ir_node(ch->k->g, root)->dtype);
-  return (Operand){.text = arena_printf(ch->k->c->arena, "t%u", root.id), .real = real};
+  return (Operand){.text = arena_printf(ch->k->c->arena, "t%u", value_number(ch->k, root)),
+                   .real = real};
 }
 
 /* True if another node of the group uses v. */
@@ -163,10 +165,11 @@ void put_value(const Kernel *k, Value v, const char *expression, const Index *in
   bool stored_only = out < k->args.n && !k->looks_ahead && !used_inside(k, v);
   bool exact = dtype_is_float(n->dtype) && !needs_rounding(k, n), rounds = !stored_only && !exact;
   if (rounds) expression = rounded(k, n->dtype, expression);
-  EMIT_STATEMENT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), v.id, expression,
+  uint32_t number = value_number(k, v);
+  EMIT_STATEMENT(k->p, "const %s t%u = %s; // %%%u %s\n", local_type(n->dtype), number, expression,
                  v.id, op_of(n)->name);
   if (out == k->args.n || k->looks_ahead) return;
-  const char *name = arena_printf(k->c->arena, "t%u", v.id);
+  const char *name = arena_printf(k->c->arena, "t%u", number);
   bool plain = n->dtype == AMPC_I32 || n->dtype == AMPC_F32 || n->dtype == AMPC_I64;
   EMIT(k->p, "%s = %s;%s\n", element_place(k, out, index),
        plain ? name : stored_at(k, out, index, n->dtype, name, rounds),

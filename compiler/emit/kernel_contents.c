@@ -36,7 +36,7 @@ static void put_row(Printer *p, uint32_t group)
   Origin o = origin_of(p->c, group, OWNER_COLUMN);
   uint32_t n = launches(k.g, group);
   const char *times = n > 1 ? arena_printf(p->c->arena, ", %u launches", n) : "";
-  const char *name = k.command->kernel_name;
+  const char *name = k.name;
   bool wide = strlen(name) > NAME_COLUMN;
   if (wide) EMIT(p, "//   %s\n", name);
   EMIT(p, "//   %-*s %-*s %s%s\n", NAME_COLUMN, wide ? "" : name, OWNER_COLUMN,

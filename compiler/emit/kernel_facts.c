@@ -14,8 +14,9 @@ struct KernelFacts {
   VEC(uint64_t) words;
   uint32_t *number; /* node -> its number in these facts, from `first` on; smaller: no number yet */
   uint32_t first, n;
-  uint32_t part;   /* the part's number, if these are the facts of a part */
-  KernelArgs args; /* arguments of the group; they identify streams */
+  uint32_t group, part; /* the numbers of the group and of the part whose facts are added */
+  bool shapes;          /* shapes of values matter: the kernel has no indices */
+  KernelArgs args;      /* arguments of the group; they identify streams */
 };
 
 /* Returns the facts of the compilation, created once: `number` has an entry for every node. */
@@ -47,15 +48,44 @@ static void add_param(KernelFacts *f, int64_t index)
   add(f, (int64_t)p->dtype << 2 | p->channels_last << 1 | p->buffer);
 }
 
+static void add_attribute(KernelFacts *f, const Node *n, uint32_t i)
+{
+  AttrKind kind = op_of(n)->signature.attr[i].kind;
+  if (kind == ATTR_param)
+    add_param(f, n->attr[i].i);
+  else if (kind != ATTR_loop)
+    add(f, n->attr[i].i);
+}
+
 static void add_attributes(KernelFacts *f, const Node *n)
 {
-  const OpSignature *s = &op_of(n)->signature;
-  for (uint32_t i = 0; i < s->n_attrs; i++) {
-    if (s->attr[i].kind == ATTR_param)
-      add_param(f, n->attr[i].i);
-    else
-      add(f, n->attr[i].i);
+  for (uint32_t i = 0; i < op_of(n)->signature.n_attrs; i++) add_attribute(f, n, i);
+}
+
+/* Adds what stands in a formula. */
+static void add_formula(KernelFacts *f, const Node *n, const Formula *x)
+{
+  x = code_standing(n, x);
+  add(f, (int64_t)x->kind << 32 | x->index);
+  if (x->name) add(f, (int64_t)XXH3_64bits(x->name, strlen(x->name)));
+  if (x->kind == FORMULA_attribute) add_attribute(f, n, x->index);
+  if (x->kind == FORMULA_size) add(f, attr_int(n, "rows"));
+  if (x->kind == FORMULA_size) add_dims(f, ir_in(f->c, n, 0)->dim, 2);
+  for (uint32_t i = 0; i < x->n; i++) add_formula(f, n, x->in[i]);
+}
+
+/* Adds the code of a node, or its attributes if its op has no code. */
+static void add_code(KernelFacts *f, const Node *n)
+{
+  const OpCode *code = &op_of(n)->code;
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const CodeStatement *s = &code->statements[i];
+    bool stands = code_stands(n, s->condition);
+    add(f, (int64_t)s->kind << 1 | stands);
+    if (stands) add_formula(f, n, s->value);
   }
+  if (!code->n_statements) add_attributes(f, n);
+  if (op_is_step(n)) add_dims(f, (int64_t[]){attr_int(n, "length"), attr_int(n, "inner")}, 2);
 }
 
 static void add_value(KernelFacts *f, Value v);
@@ -66,16 +96,21 @@ static bool is_looked_through(const Graph *g, const Node *n)
   return op_of(n)->tmpl == TMPL_alias || n->folded || is_widening(g, n) || op_is_step(n);
 }
 
+/* Adds a value. Of one that another kernel has computed, only its type and shape matter. */
 static void add_node(KernelFacts *f, const Node *n)
 {
-  add(f,
-      (int64_t)n->op << 32 | (int64_t)n->dtype << 24 | n->layout << 16 | n->weak << 8 | n->folded);
-  add(f, (int64_t)n->place.space);
-  add(f, n->pitch);
-  add(f, (int64_t)(intptr_t)n->row);
+  bool inside = n->group == f->group && n->part == f->part, literal = op_has(n, T_literal);
+  bool through = f->shapes && is_looked_through(f->g, n);
+  add(f, (int64_t)n->dtype << 4 | inside << 3 | through << 2 | literal << 1 | n->folded);
+  if (inside || through || literal) add(f, n->op);
+  if (inside) add(f, (int64_t)(intptr_t)n->row);
+  if (inside) add(f, n->place.space);
+  if (inside && f->shapes) add(f, n->layout);
+  if (literal || through) add_attributes(f, n);
+  if (!f->shapes) return;
   add_dims(f, n->dim, n->rank);
-  if (op_has(n, T_literal) || n->folded) add_attributes(f, n);
-  if (is_looked_through(f->g, n) && n->n_in) add_value(f, n->in[0]);
+  add(f, n->pitch);
+  if (through && n->n_in) add_value(f, n->in[0]);
 }
 
 static void add_value(KernelFacts *f, Value v)
@@ -85,6 +120,55 @@ static void add_value(KernelFacts *f, Value v)
   if (is_new) f->number[v.id] = known = f->first + f->n++;
   add(f, known - f->first);
   if (is_new) add_node(f, ir_node(f->g, v));
+}
+
+/* Adds an operand of n. If the kernel has indices, these say all about views and moves before it.
+ * Row ops convert all floats alike. */
+static void add_operand(KernelFacts *f, const Node *n, Value v)
+{
+  DType type = ir_node(f->g, v)->dtype;
+  add_value(f, f->shapes ? v : value_root(f->g, v));
+  if (!f->shapes) add(f, op_of(n)->tmpl == TMPL_row && dtype_is_float(type) ? AMPC_F32 : type);
+}
+
+static void add_index(KernelFacts *f, const Index *x)
+{
+  add(f, x->offset << 8 | x->n);
+  for (uint32_t i = 0; i < x->n; i++) {
+    const IndexTerm *t = &x->term[i];
+    add(f, (int64_t)t->of << 1 | t->each);
+    add(f, t->over);
+    add(f, t->size);
+    add(f, t->stride);
+  }
+}
+
+/* Adds the indices at which node i of the group reads. */
+static void add_indices(KernelFacts *f, const KernelPart *part, uint32_t i)
+{
+  const NodeAccess *a = &part->access->node[i];
+  uint32_t n_in = ir_node(f->g, part->group->nodes[i])->n_in;
+  for (uint32_t k = 0; k < n_in; k++) add_index(f, &a->element[k]);
+  for (uint32_t k = 0; k < n_in && a->row; k++) add_index(f, &a->row[k]);
+}
+
+/* Adds how the kernel's threads walk. */
+static void add_walk(KernelFacts *f, const KernelPart *part)
+{
+  if (part->map) {
+    add_dims(f, part->map->left.dim, part->map->left.rank);
+    add(f, (int64_t)part->map->vector << 32 | part->map->rows);
+  } else {
+    const RowLoops *r = part->rows;
+    add_dims(f, (int64_t[]){r->shape.outer, r->shape.length, r->shape.inner, r->shape.parts}, 4);
+    add_dims(f, (int64_t[]){r->shape.part_rows, r->tile.vector, r->tile.lanes, r->vector}, 4);
+    add(f, (int64_t)r->walk.threads << 8 | r->columns << 2 | r->odd << 1 | r->flat);
+  }
+  bool gaps = false;
+  for (uint32_t i = 0; i < part->group->n; i++)
+    gaps |= ir_node(f->g, part->group->nodes[i])->pitch != 0;
+  add(f, gaps);
+  if (gaps) add_index(f, &part->access->pitched);
 }
 
 /* Adds the stream, an argument. Kernels of evaluations key random numbers differently. */
@@ -101,15 +185,15 @@ static void add_draw(KernelFacts *f, const Node *n)
 static void add_own_node(KernelFacts *f, Value v)
 {
   const Node *n = ir_node(f->g, v);
+  bool moves = !f->shapes && op_of(n)->tmpl == TMPL_move; /* only the index depends on them */
   add_value(f, v);
-  add_attributes(f, n);
-  add(f, n->part - f->part);
+  if (!moves) add_code(f, n);
   add(f, op_is_wide(f->c, n));
-  add(f, f->g->blocks.n ? f->g->blocks.at[n->block].accumulate : 1);
+  if (f->shapes) add(f, f->g->blocks.n && f->g->blocks.at[n->block].accumulate > 1);
   if (op_draws(n)) add_draw(f, n);
   add_value(f, n->over);
   add(f, n->n_in);
-  for (uint32_t i = 0; i < n->n_in; i++) add_value(f, n->in[i]);
+  for (uint32_t i = 0; i < n->n_in; i++) add_operand(f, n, n->in[i]);
 }
 
 static void add_argument(KernelFacts *f, const KernelArg *a)
@@ -132,14 +216,20 @@ static void add_arguments(KernelFacts *f, uint32_t group)
   }
 }
 
-static void add_group(KernelFacts *f, const Group *p)
+static void add_part(KernelFacts *f, const KernelPart *part)
 {
+  const Group *p = part->group;
+  const Node *first = ir_node(f->g, p->nodes[0]);
+  f->group = first->group;
+  f->part = first->part;
+  f->shapes = !part->map && !part->rows;
   add(f, p->n);
-  add(f, (int64_t)p->n_parts << 32 | p->last);
-  add(f, p->in_turn << 1 | p->meets);
-  for (uint32_t i = 0; i < p->n; i++) add_own_node(f, p->nodes[i]);
+  if (!f->shapes) add_walk(f, part);
+  for (uint32_t i = 0; i < p->n; i++) {
+    add_own_node(f, p->nodes[i]);
+    if (!f->shapes) add_indices(f, part, i);
+  }
   add_value(f, p->anchor);
-  for (uint32_t i = 0; i < p->n_parts; i++) add_group(f, &p->parts[i]);
 }
 
 /* Adds all fields of d except those that only messages or the library use. */
@@ -153,32 +243,40 @@ static void add_convolution(KernelFacts *f, const ampc_conv *d)
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) add_dims(f, sizes[i], d->spatial);
 }
 
-static void begin(KernelFacts *f, uint32_t part)
+static void begin(KernelFacts *f, const KernelArgs *args)
 {
   f->words.n = 0;
   f->first += f->n;
   f->n = 0;
-  f->part = part;
+  f->args = *args;
 }
 
 XXH128_hash_t facts_of_part(KernelFacts *f, const KernelPart *part)
 {
-  begin(f, ir_node(f->g, part->group->nodes[0])->part);
-  f->args = part->args;
-  add_group(f, part->group);
+  begin(f, &part->args);
+  add_part(f, part);
   for (uint32_t i = 0; i < f->args.n; i++) add_argument(f, &f->args.at[i]);
   return XXH3_128bits(f->words.at, f->words.n * sizeof *f->words.at);
 }
 
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group)
 {
-  begin(f, 0);
   const Command *command = command_of(f->g, group);
+  const Group *p = &f->g->groups.at[group];
+  begin(f, &command->whole.args);
   if (command->columns) {
     add_convolution(f, &command->conv);
   } else {
-    f->args = command->whole.args;
-    add_group(f, &f->g->groups.at[group]);
+    uint32_t grid = command->whole.at.grid;
+    add(f, (int64_t)p->n_parts << 33 | (int64_t)p->last << 1 | p->in_turn);
+    add(f, command->far);
+    add(f, command->whole.at.block);
+    if (p->n_parts) add(f, grid <= p->n_parts ? grid : p->n_parts + 1);
+    for (uint32_t i = 0; i < command->n_parts; i++) {
+      const KernelPart *part = &command->parts[i];
+      if (p->n_parts) add(f, part->group->meets << 1 | (part->at.grid == 1));
+      add_part(f, part);
+    }
     add_arguments(f, group);
   }
   return XXH3_128bits(f->words.at, f->words.n * sizeof *f->words.at);

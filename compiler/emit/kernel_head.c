@@ -134,7 +134,7 @@ static void put_title(const Kernel *k)
   if (*layers)
     what = arena_printf(k->c->arena, "%s%s",
                         group_main_node(k->g, k->index)->origin.id ? "backward of " : "", layers);
-  EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", k->command->kernel_name, *what ? ": " : "", what,
+  EMIT_WRAPPED(k->p, "//     ", "// %s%s%s%s%s\n", k->name, *what ? ": " : "", what,
                *o.place ? ", " : "", o.place);
   const char *source = o.owner ? source_text(k->c, k->index, WIDEST - 16) : o.text;
   if (o.owner && *source && (!k->p->source || strcmp(k->p->source, source) != 0))

@@ -3,13 +3,11 @@
 #include "compiler/command/command.h"
 #include <xxhash.h>
 
-/* Returns the key of a text of emit_kernel(). The text has comments and names that do not affect
- * its result: its own name (fc1_gelu), and the names of its parameters (relu, relu_2_at) and
- * temporaries (t14). So comments and line breaks are removed and these names are replaced by
- * numbers before hashing. Kernels with equal keys compute equal bits. A hash of 128 bits suffices:
- * no user attacks their own job. */
-XXH128_hash_t kernel_key(Arena *arena, const Text *kernel, const char *name);
-XXH128_hash_t group_key(Compile *c, uint32_t group); /* the key of a group's own kernel */
+/* Returns the key of a group's own kernel. Kernels with equal keys compute equal bits, also in
+ * different programs. A hash of 128 bits suffices: no user attacks their own job. */
+XXH128_hash_t kernel_key(Compile *c, uint32_t group);
+/* Returns the hash of the kernel's text without names: emit_bare(). */
+XXH128_hash_t kernel_text_key(Compile *c, uint32_t group);
 
 /* kernel_facts.c: Groups with equal facts have equal kernels. The converse need not hold. */
 typedef struct KernelFacts KernelFacts;

@@ -115,10 +115,11 @@ static XXH128_hash_t part_key(const Kernel *launch, uint32_t part)
   void *kept = launch->c->blame;
   Text text = text_new(launch->c->arena);
   printer_begin(&p, launch->c, &text);
+  p.bare = true;
   own.p = &p;
   put_function(&own, part, "part", false);
   launch->c->blame = kept;
-  return kernel_key(launch->c->arena, &text, "part");
+  return XXH3_128bits(text.at, text.n);
 }
 #endif
 
@@ -145,7 +146,7 @@ const Launch *put_functions(const Kernel *k)
       Part *like = &l->parts[first];
       if (!are_alike(l, i, first)) continue;
       if (!like->function) {
-        const char *name = k->command->kernel_name;
+        const char *name = k->name;
         like->function =
             n++ ? arena_printf(a, "%s_part_%u", name, n) : arena_printf(a, "%s_part", name);
         put_function(k, first, like->function, *like->where);

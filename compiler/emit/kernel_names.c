@@ -16,6 +16,14 @@ Value value_of(const Kernel *k, const Node *n)
   return (Value){(uint32_t)(n - k->g->nodes.at)};
 }
 
+uint32_t value_number(const Kernel *k, Value v)
+{
+  uint32_t i = 0;
+  if (!k->p->bare) return v.id;
+  while (i < k->group->n && k->group->nodes[i].id != v.id) i++;
+  return i < k->group->n ? i : i + argument_of(k, v);
+}
+
 void kernel_bug(const Kernel *k, Value v, const char *what)
 {
   ir_bug(k->c, "kernels", v, what);
@@ -95,6 +103,7 @@ static bool is_taken(Names *x, uint32_t n, const char *name)
 /* Returns "weight", since layers may share the kernel; "fc1_weight" if it has several weights. */
 static const char *param_name(const Names *x, const char *path)
 {
+  if (x->k->p->bare) return "p";
   bool several = false;
   const char *word = last_word(path);
   for (uint32_t i = 0; i < x->n_params && !several; i++)
@@ -108,7 +117,7 @@ static const char *source_name(const Names *x, const KernelArg *a)
   const Kernel *k = x->k;
   const Node *n = ir_node(k->g, a->value);
   const char *path = param_of(k, a);
-  if (path) return param_name(x, path);
+  if (path || k->p->bare) return param_name(x, path);
   return n->name && *n->name ? identifier(k->c->arena, n->name) : op_of(n)->name;
 }
 
@@ -136,7 +145,7 @@ static const char *shared_name(const Names *x, const KernelArg *a, const char *r
   Arena *arena = x->k->c->arena;
   if (a->role == ARG_buffer) return param_name(x, param_of(x->k, a));
   if (a->role == ARG_kept) return arena_printf(arena, "%s_kept", param_name(x, param_of(x->k, a)));
-  return a->index ? arena_printf(arena, "%s%u", role, a->index) : role;
+  return a->index && !x->k->p->bare ? arena_printf(arena, "%s%u", role, a->index) : role;
 }
 
 /* Returns a name that is unique in the kernel: a second `x` is "x_2". */

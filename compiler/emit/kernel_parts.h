@@ -5,8 +5,6 @@
 #include "kernel.h"
 #include <string.h>
 
-enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */
-
 typedef struct Vector { /* adjacent elements that a thread has in registers: name[j] */
   uint32_t argument;
   Index index;      /* of the first element */
@@ -20,6 +18,7 @@ typedef struct Kernel { /* the kernel that is being printed */
   Compile *c;
   const Graph *g;
   uint32_t index; /* index of the group */
+  const char *name;
   const Command *command;
   const KernelPart *part; /* the command's whole kernel, or one of its parts */
   const Group *group;     /* the nodes of `part` */
@@ -65,6 +64,9 @@ const char *pointer_name(const Kernel *k, Value v);
 /* Calls ir_bug() with the message that the kernel cannot be printed because of node v. */
 _Noreturn void kernel_bug(const Kernel *k, Value v, const char *what);
 Value value_of(const Kernel *k, const Node *n);
+/* Returns the number of v in the kernel's text: its id or, in a text without names, a number that
+ * is the same in equal kernels. */
+uint32_t value_number(const Kernel *k, Value v);
 uint32_t stream_argument(const Kernel *k, const Node *n); /* returns the index of n's stream */
 /* True if the kernel writes another value over v, element by element. */
 bool argument_is_reused(const Kernel *k, Value v);

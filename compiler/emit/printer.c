@@ -63,13 +63,24 @@ static void put_lines(Printer *p, const char *file, uint32_t at, const char *tex
   }
 }
 
+/* Prints a text without its comments. */
+static void put_bare(Printer *p, const char *text)
+{
+  for (const char *comment; (comment = strstr(text, "//")); text = comment + strcspn(comment, "\n"))
+    text_add(p->out, text, (size_t)(comment - text));
+  text_puts(p->out, text);
+}
+
 void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
-  put_lines(p, tree_path(file), (uint32_t)at, text);
+  if (p->bare)
+    put_bare(p, text);
+  else
+    put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
 void printer_append(Printer *p, const Text *text, const void *blame)
@@ -113,6 +124,10 @@ void printer_wrap(Printer *p, const char *file, int at, const char *next, const 
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
+  if (p->bare) {
+    put_bare(p, text);
+    return;
+  }
   size_t n = strcspn(text, "\n"), room = WIDEST - 2 * (size_t)p->indent;
   const char *lead = "", *from = kept_name(p, tree_path(file));
   while (strlen(lead) + n > room) {
@@ -168,6 +183,10 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
+  if (p->bare) {
+    put_bare(p, text);
+    return;
+  }
   size_t n = statement_size(text), room = STATEMENT - 2 * (size_t)p->indent;
   size_t with_comment = room + WIDEST - STATEMENT;
   while (n > room || strcspn(text, "\n") > with_comment) {

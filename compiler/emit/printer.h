@@ -7,6 +7,7 @@ typedef struct Printer {
   Text *out;
   int indent;         /* levels of two spaces */
   bool line_open;     /* the current line has text already */
+  bool bare;          /* prints for comparison: no comments, no names, lines of any width */
   uint32_t line;      /* the current line of the output, counted from 1 */
   const char *source; /* the job's text above the last kernel, which is not quoted twice in a row */
 } Printer;

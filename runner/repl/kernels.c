@@ -200,24 +200,31 @@ static Edit *find_edit(const Kernels *k, const char *name, XXH128_hash_t from)
   return NULL;
 }
 
-/* Prints the emitted text, even if the kernel is edited. */
-static void print_kernel(Compile *c, uint32_t i, Text *out)
+/* Returns the edit of kernel i, or NULL. *key: of the kernel as the compiler emits it. */
+static Edit *edit_of(const Kernels *k, Compile *c, uint32_t i, XXH128_hash_t *key)
 {
-  text_init(out, c->arena);
-  emit_kernel(c, i, out);
+  *key = kernel_key(c, kernel_owner(c->graph, i));
+  return find_edit(k, c->program->kernels[i].name, *key);
 }
 
-/* Writes the text that runs as kernel i, edited or emitted, and returns its key. */
-static XXH128_hash_t current(const Kernels *k, Compile *c, uint32_t i, Text *text)
+/* Returns the key of what runs as kernel i, edited or emitted. */
+static XXH128_hash_t current_key(const Kernels *k, Compile *c, uint32_t i)
 {
-  const char *name = c->program->kernels[i].name;
-  print_kernel(c, i, text);
-  XXH128_hash_t key = kernel_key(c->arena, text, name);
-  const Edit *e = find_edit(k, name, key);
-  if (!e) return key;
+  XXH128_hash_t key;
+  const Edit *e = edit_of(k, c, i, &key);
+  return e ? XXH3_128bits(e->text, e->size) : key;
+}
+
+/* Writes the text that runs as kernel i. */
+static void current_text(const Kernels *k, Compile *c, uint32_t i, Text *text)
+{
+  XXH128_hash_t key;
+  const Edit *e = edit_of(k, c, i, &key);
   text_init(text, c->arena);
-  text_add(text, e->text, e->size);
-  return kernel_key(c->arena, text, name);
+  if (e)
+    text_add(text, e->text, e->size);
+  else
+    emit_kernel(c, i, text);
 }
 
 /* Builds kernels, many by two C compilers in parallel. If all kernels of a program are missing,
@@ -252,10 +259,9 @@ ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
                arena_array(c->arena, XXH128_hash_t, p->n_kernels + 1), 0};
   k->loads++;
   for (uint32_t i = 0; i < p->n_kernels; i++) {
-    Text text;
-    keys[i] = current(k, c, i, &text);
+    keys[i] = current_key(k, c, i);
     if (find_known(k, keys[i])) continue;
-    m.texts[m.n] = text;
+    current_text(k, c, i, &m.texts[m.n]);
     m.names[m.n] = p->kernels[i].name;
     m.keys[m.n++] = keys[i];
   }
@@ -276,10 +282,8 @@ ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
 
 bool kernels_is_edited(const Kernels *k, Compile *c, uint32_t kernel)
 {
-  Text text;
-  print_kernel(c, kernel, &text);
-  const char *name = c->program->kernels[kernel].name;
-  return find_edit(k, name, kernel_key(c->arena, &text, name)) != NULL;
+  XXH128_hash_t key;
+  return edit_of(k, c, kernel, &key) != NULL;
 }
 
 void kernels_check_edits(Kernels *k, Compile *c)
@@ -324,20 +328,20 @@ bool kernels_edit(Kernels *k, Compile *c, uint32_t kernel, const char *path, con
                   size_t size)
 {
   const char *name = c->program->kernels[kernel].name;
-  Text original;
-  print_kernel(c, kernel, &original);
-  XXH128_hash_t from = kernel_key(c->arena, &original, name);
+  Text original = text_new(c->arena);
+  emit_kernel(c, kernel, &original);
+  XXH128_hash_t from = kernel_key(c, kernel_owner(c->graph, kernel));
   Unit unit = {.march = target_march(&c->options), .names = &name, .n = 1};
   Text edited = text_new(c->arena);
   text_add(&edited, text, size);
   Text lines = with_lines(c, &edited, name, path);
   text_init(&unit.text, c->arena);
   emit_unit(c, &lines, &name, 1, &unit.text);
-  XXH128_hash_t key = kernel_key(c->arena, &edited, name);
+  XXH128_hash_t key = XXH3_128bits(text, size);
   k->loads++;
   if (build_units(&unit, 1) || remember(k, &unit, &key)) return false;
   drop_edit(k, name, from);
-  if (XXH128_isEqual(from, key)) return true; /* the text was not changed */
+  if (size == original.n && memcmp(text, original.at, size) == 0) return true; /* not changed */
   k->edits = grown(k->edits, k->n_edits, sizeof *k->edits);
   k->edits[k->n_edits] = (Edit){from, strdup(name), strndup(text, size), size};
   if (!k->edits[k->n_edits].name || !k->edits[k->n_edits].text) arena_out_of_memory();

@@ -36,6 +36,7 @@ typedef struct PtxImage { /* a kernel */
   uint32_t shared;          /* bytes of shared memory */
   const uint8_t *constants; /* constant memory from PTX_CONST_BASE on */
   uint32_t n_constants;
+  uint32_t grid, block; /* of the launch on this architecture */
 } PtxImage;
 
 /* Makes the compact form. False: *why names an instruction that the interpreter does not know. */

@@ -2,6 +2,7 @@
 #include "image.h"
 #include "compiler/emit/emit.h"
 #include "compiler/nvrtc/nvrtc.h"
+#include "tests/simt/build.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,15 +109,18 @@ ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const n
   Text text[PTX_TARGETS];
   const char *was = c->options.target, *why;
   ampc_status status = AMPC_OK;
+  const Graph *g = c->graph;
+  Geometry *at = arena_array(c->arena, Geometry, n + 1);
   for (uint32_t t = 0; t < targets.n && !status; t++) {
     Text kernels = text_new(c->arena);
     PtxText ptx;
     size_t size;
     text_init(&text[t], c->arena);
-    c->options.target = targets.name[t];
+    simt_use_target(c, targets.name[t]);
     emit_some_kernels(c, 0, n, &kernels);
     bool good = emit_nvrtc(c, &kernels, targets.name[t], NVRTC_ptx, &text[t]);
-    c->options.target = was;
+    for (uint32_t k = 0; k < n; k++) at[k] = command_of(g, kernel_owner(g, k))->whole.at;
+    simt_use_target(c, was);
     if (!good) return ampc_fail(AMPC_RUN_FAILED, "%s: NVRTC refuses the kernels", targets.name[t]);
     if (edit) edit(&text[t], data);
     if (!ptx_read(c->arena, without_calls(c->arena, text[t].at), &ptx, &why))
@@ -128,8 +132,10 @@ ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const n
       PtxImage *image = arena_new(c->arena, PtxImage);
       bool calls = !ptx_find(&ptx, names[k]) && text_of(text[t].at, names[k], &size);
       n_calling += calls;
-      if (same == t && !calls)
-        status = find_image(c->arena, &ptx, names[k], image), images[t][k] = image;
+      if (same < t || calls) continue;
+      status = find_image(c->arena, &ptx, names[k], image), images[t][k] = image;
+      image->grid = at[k].grid;
+      image->block = at[k].block;
     }
   }
   return status;

@@ -25,7 +25,7 @@
 extern char **environ;
 
 /* Makes the commands for the target. Commands that share a kernel on the CPU share it on CUDA. */
-static void use_target(Compile *c, const char *target)
+void simt_use_target(Compile *c, const char *target)
 {
   Graph *g = c->graph;
   const Command *before = g->commands;
@@ -40,12 +40,12 @@ static void use_target(Compile *c, const char *target)
 
 void simt_as_cuda(Compile *c)
 {
-  use_target(c, "sm_80");
+  simt_use_target(c, "sm_80");
 }
 
 void simt_as_cpu(Compile *c)
 {
-  use_target(c, "cpu");
+  simt_use_target(c, "cpu");
 }
 
 /* ---- texts ---- */
@@ -114,15 +114,41 @@ static void list_kernels(Compile *c, SimtLibraries *out)
   out->kernels = kernels;
 }
 
-/* Checks that commands that share a kernel on the CPU share one on CUDA: checking one is enough. */
+/* Checks that commands that share a kernel have kernels with equal texts. On CUDA, this also shows
+ * that checking one of them is enough. */
 static ampc_status check_shared(Compile *c)
 {
   const Graph *g = c->graph;
   for (uint32_t i = 1; i < g->groups.n; i++) {
-    uint32_t first = command_of(g, i)->kernel;
-    if (first != i && !XXH128_isEqual(group_key(c, i), group_key(c, first)))
-      return ampc_fail(AMPC_RUN_FAILED, "%s and %s share a kernel on the CPU only",
-                       command_of(g, first)->name, command_of(g, i)->name);
+    const Command *k = command_of(g, i), *first = command_of(g, k->kernel);
+    if (first != k && !XXH128_isEqual(kernel_text_key(c, i), kernel_text_key(c, k->kernel)))
+      return ampc_fail(AMPC_RUN_FAILED, "%s and %s share a kernel and have different ones on %s",
+                       first->name, k->name, c->options.target);
+  }
+  return AMPC_OK;
+}
+
+static bool same_ops(const Graph *g, const Group *a, const Group *b)
+{
+  bool same = a->n == b->n;
+  for (uint32_t i = 0; i < a->n && same; i++)
+    same = ir_node(g, a->nodes[i])->op == ir_node(g, b->nodes[i])->op;
+  return same;
+}
+
+/* Checks that kernels with equal texts are shared, if their ops are the same. */
+static ampc_status check_separate(Compile *c)
+{
+  const Graph *g = c->graph;
+  XXH128_hash_t *keys = arena_array(c->arena, XXH128_hash_t, g->groups.n);
+  for (uint32_t i = 1; i < g->groups.n; i++) {
+    if (!command_owns_kernel(g, i)) continue;
+    keys[i] = kernel_text_key(c, i);
+    for (uint32_t k = 1; k < i; k++)
+      if (command_owns_kernel(g, k) && XXH128_isEqual(keys[k], keys[i]) &&
+          same_ops(g, &g->groups.at[k], &g->groups.at[i]))
+        return ampc_fail(AMPC_RUN_FAILED, "the kernels %s and %s are equal", command_of(g, k)->name,
+                         command_of(g, i)->name);
   }
   return AMPC_OK;
 }
@@ -148,6 +174,8 @@ static ampc_status cuda_text(Compile *c, TextEdit *edit, void *data, SimtLibrari
   Text kernels, calls;
   text_init(&kernels, c->arena);
   text_init(&calls, c->arena);
+  if (!status) status = check_shared(c);
+  if (!status) status = check_separate(c);
   simt_as_cuda(c);
   list_kernels(c, l);
   emit_some_kernels(c, 0, l->n, &kernels);

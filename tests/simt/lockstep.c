@@ -132,8 +132,8 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order, const PtxIm
   const SimtLibraries *lib = &k->jit->libraries;
   SimtLaunch l = {.thread = k->entry->thread,
                   .args = args,
-                  .grid = k->at.grid,
-                  .block = k->at.block,
+                  .grid = ptx ? ptx->grid : k->at.grid,
+                  .block = ptx ? ptx->block : k->at.block,
                   .shared = lib->shared,
                   .shared_size = lib->shared_size,
                   .order = order,
@@ -159,8 +159,8 @@ static bool run_cuda(Checked *k, void *const *args, SimtOrder order, const PtxIm
   if (good) good = compare_words(&c, &twin_words, &cuda_words, &fault);
   if (!good) fail(k, args, order_names[order], &fault);
   if (!good || !last) memory_take_back(&cuda_words);
-  totals.blocks += k->at.grid;
-  totals.threads += (unsigned long long)k->at.grid * k->at.block;
+  totals.blocks += l.grid;
+  totals.threads += (unsigned long long)l.grid * l.block;
   return good;
 }
 

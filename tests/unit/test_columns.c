@@ -43,11 +43,8 @@ static void *build(Stand *s, const ampc_conv *d, const char **out_name)
   text_init(&kernel, c->arena);
   text_init(&unit, c->arena);
   printer_begin(&p, c, &kernel);
-  Kernel k = {.p = &p, .c = c, .g = c->graph, .index = s->group};
-  k.command = command_of(k.g, s->group);
-  k.part = &k.command->whole;
-  k.group = &k.g->groups.at[s->group];
-  const char *name = k.command->kernel_name;
+  Kernel k = kernel_of(&p, s->group);
+  const char *name = k.name;
   emit_columns(&k, d);
   text_printf(&kernel,
               "static void %s_thunk(void *const *a, unsigned block, unsigned n_blocks)\n{\n"
