@@ -302,7 +302,7 @@ void set_attention(Compile *c, uint32_t group, Command *out)
 /* True if all values of a group are read inside it or by the next group. */
 static bool serves_next(const Graph *g, uint32_t group)
 {
-  for (uint32_t id = 1; id < g->nodes.n; id++) {
+  for (uint32_t id = g->groups.at[group].nodes[0].id; id < g->nodes.n; id++) {
     const Node *n = ir_node(g, (Value){id});
     bool reads = n->group || op_has(n, T_kept);
     if (n->group == group && op_has(n, T_effect)) return false;

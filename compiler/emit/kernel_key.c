@@ -64,25 +64,43 @@ static uint32_t first_with(Keys *k, XXH128_hash_t key, uint32_t group)
 
 typedef struct Sharing {
   Compile *c;
-  Keys by_facts, by_text;
+  Keys by_facts, by_ops, by_text;
+  bool *printed; /* group -> its text is in by_text */
 } Sharing;
 
-/* Returns the first group with the same kernel. Prints the kernel if the facts do not decide. */
+/* Returns the first group whose kernel has the same text. Only kernels of the same ops are
+ * compared, or of any convolutions, so most kernels need not be printed. */
+static uint32_t first_with_text(Sharing *s, uint32_t group)
+{
+  Graph *g = s->c->graph;
+  const Group *p = &g->groups.at[group];
+  uint64_t ops = 0;
+  bool columns = command_of(g, group)->columns;
+  for (uint32_t i = 0; i < p->n && !columns; i++) ops = 31 * ops + ir_node(g, p->nodes[i])->op;
+  uint32_t like = first_with(&s->by_ops, XXH3_128bits(&ops, sizeof ops), group);
+  if (like == group) return group;
+  if (!s->printed[like]) first_with(&s->by_text, kernel_text_key(s->c, like), like);
+  s->printed[like] = true;
+  return first_with(&s->by_text, kernel_text_key(s->c, group), group);
+}
+
+/* Returns the first group with the same kernel. */
 static uint32_t first_like(Sharing *s, uint32_t group)
 {
   Compile *c = s->c;
   uint32_t alike = first_with(&s->by_facts, facts_of(kernel_facts(c), group), group);
   assert(alike == group || XXH128_isEqual(kernel_text_key(c, alike), kernel_text_key(c, group)));
   if (alike != group) return command_of(c->graph, alike)->kernel;
-  if (facts_decide(command_of(c->graph, group))) return group;
-  return first_with(&s->by_text, kernel_text_key(c, group), group);
+  return facts_decide(command_of(c->graph, group)) ? group : first_with_text(s, group);
 }
 
 bool pass_kernels(Compile *c)
 {
   Graph *g = c->graph;
   uint32_t *last = arena_array(c->arena, uint32_t, g->groups.n); /* first group -> last one */
-  Sharing s = {c, keys_create(c->arena, g->groups.n), keys_create(c->arena, g->groups.n)};
+  uint32_t n = g->groups.n;
+  Sharing s = {c, keys_create(c->arena, n), keys_create(c->arena, n), keys_create(c->arena, n),
+               arena_array(c->arena, bool, n)};
   for (uint32_t i = 1; i < g->groups.n; i++) {
     Command *k = &g->commands[i];
     if (!k->kernel_name) continue;
