@@ -103,8 +103,8 @@ static int print_help_on(const OptionGiven *given)
 /* ---- the table ---- */
 
 /* In the order of OutputKind. */
-static const char *const kinds[] = {"ast", "graph", "plan",  "params", "memory", "cuda",
-                                    "c",   "ptx",   "cubin", "header", NULL};
+static const char *const kinds[] = {"ast",  "graph", "commands", "plan",  "params", "memory",
+                                    "cuda", "c",     "ptx",      "cubin", "header", NULL};
 static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
                                     "sm_87",  "sm_88",  "sm_89",  "sm_90",  "sm_90a", "sm_100",
                                     "sm_103", "sm_110", "sm_120", "sm_121", NULL};
@@ -117,9 +117,9 @@ static const OptionRow output_options[] = {
     {NULL, 'o', "FILE",
      "output; - is stdout (default); the suffix .cu .c .ptx .cubin .h sets the kind",
      .kind = OPTION_text, FIELD(output)},
-    {"emit", 0, "KIND", "ast graph plan params memory cuda c ptx cubin header",
+    {"emit", 0, "KIND", "ast graph commands plan params memory cuda c ptx cubin header",
      .kind = OPTION_choice, FIELD(kind), .words = kinds,
-     .expected = "ast, graph, plan, params, memory, cuda, c, ptx, cubin or header"},
+     .expected = "ast, graph, commands, plan, params, memory, cuda, c, ptx, cubin or header"},
     {"target", 0, "ARCH", "sm_70 ... sm_121 (default sm_80), or cpu", .kind = OPTION_call,
      .read = read_target, .words = archs},
     {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,

@@ -8,6 +8,7 @@ typedef enum OutputKind {
   OUTPUT_unset,
   OUTPUT_ast,
   OUTPUT_graph,
+  OUTPUT_commands,
   OUTPUT_plan,
   OUTPUT_params,
   OUTPUT_memory,

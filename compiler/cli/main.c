@@ -48,6 +48,9 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   case OUTPUT_graph:
     ir_print(c, out, true);
     return 0;
+  case OUTPUT_commands:
+    emit_commands(c, out);
+    return 0;
   case OUTPUT_plan:
     emit_plan(c, out);
     return 0;

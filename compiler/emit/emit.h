@@ -59,5 +59,7 @@ bool emit_own_mistakes(Compile *c, const char *log);
 
 /* Prints name, shape and type of each parameter, a line each; last "total N parameters". */
 void emit_params(Compile *c, Text *out);
+/* Prints --emit=commands: what each group becomes, and its kernel as data. */
+void emit_commands(Compile *c, Text *out);
 /* Prints --emit=plan: the commands with places, the spaces, totals. */
 void emit_plan(Compile *c, Text *out);
