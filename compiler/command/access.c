@@ -72,7 +72,7 @@ bool index_has(const Index *x, LoopVariable of)
 bool index_counts(const Index *x, LoopVariable of)
 {
   const IndexTerm *last = &x->term[x->n ? x->n - 1 : 0];
-  return x->n && !x->offset && last->of == of && !last->each && last->over == 1 && !last->size &&
+  return x->n && last->of == of && !last->each && last->over == 1 && !last->size &&
          last->stride == 1;
 }
 

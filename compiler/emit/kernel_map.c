@@ -8,6 +8,7 @@ typedef struct Map {
   Kernel *k;
   MapWalk walk;
   const char *width; /* walk.vector as text */
+  Chain chain;
 } Map;
 
 /* ---- the loop ---- */
@@ -67,30 +68,15 @@ static void end_loop(const Map *m)
   EMIT(m->k->p, "}\n");
 }
 
-static bool is_computed(const Kernel *k, Value v)
-{
-  Value root = value_root(k->g, v);
-  for (uint32_t i = 0; i < k->group->n; i++)
-    if (k->group->nodes[i].id == root.id) return true;
-  return false;
-}
-
-/* Loads the operands with vectors, in the order of map_walk: the operands that rows share, or the
- * others. */
+/* Loads the operands with vectors: those that all rows of a thread share, or the others. */
 static void put_loads(const Map *m, bool shared)
 {
-  Kernel *k = m->k;
-  uint32_t at = 0;
-  for (uint32_t i = 0; i < k->group->n; i++) {
-    const Node *n = ir_node(k->g, k->group->nodes[i]);
-    for (uint32_t j = 0; j < n->n_in; j++) {
-      if (!n->in[j].id || (at++, is_computed(k, n->in[j]))) continue;
-      if (!operand_uses(n, j)) continue; /* randn_like(x) reads only the shape of x */
-      const Access *a = &m->walk.joined[at];
-      if (!walk_has_vectors(&m->walk, a)) continue;
-      if ((m->walk.rows > 1 && walk_shares_vectors(&m->walk, a)) != shared) continue;
-      put_vector(k, m->width, argument_of(k, n->in[j]), &k->part->access->node[i].element[j]);
-    }
+  for (uint32_t i = 0; i < m->chain.loads.n; i++) {
+    const Load *l = &m->chain.loads.at[i];
+    bool by_row = m->walk.rows == 1 || index_has(&l->index, VAR_i) || index_has(&l->index, VAR_r);
+    bool vector = index_counts(&l->index, VAR_i) || index_counts(&l->index, VAR_c);
+    if (vector && by_row != shared)
+      put_vector(m->k, m->width, argument_of(m->k, l->value), &l->index);
   }
 }
 
@@ -128,7 +114,7 @@ static void put_move(const Map *m, Value v)
 }
 
 /* Prints the loads that several nodes need, then a statement for each node. */
-static void put_elements(const Map *m)
+static void put_elements(Map *m)
 {
   Kernel *k = m->k;
   Value first = k->group->nodes[0];
@@ -136,12 +122,9 @@ static void put_elements(const Map *m)
     put_move(m, first);
     return;
   }
-  Chain ch;
-  chain_begin(&ch, k);
-  for (uint32_t i = 0; i < k->group->n; i++) chain_add(&ch, k->group->nodes[i]);
-  chain_put_loads(&ch);
+  chain_put_loads(&m->chain);
   for (uint32_t i = 0; i < k->group->n; i++)
-    chain_put_node(&ch, k->group->nodes[i], index_at(VAR_i));
+    chain_put_node(&m->chain, k->group->nodes[i], index_at(VAR_i));
 }
 
 static void emit_vectors(Map *m)
@@ -167,6 +150,8 @@ void emit_map(Kernel *k)
 {
   Map m = {.k = k, .walk = *k->part->map};
   m.width = arena_printf(k->c->arena, "%u", m.walk.vector);
+  chain_begin(&m.chain, k);
+  for (uint32_t i = 0; i < k->group->n; i++) chain_add(&m.chain, k->group->nodes[i]);
   if (m.walk.vector > 1) {
     emit_vectors(&m);
     return;
