@@ -5,20 +5,22 @@
 
 /* The variables of loops. */
 typedef enum LoopVariable {
-  VAR_i, /* the element of the nodes' shape */
-  VAR_r,
-  VAR_c, /* row and column of a map; c: also the position along a reduced row */
-  VAR_row,
-  VAR_o, /* the row of a row kernel; o: the same if it reduces columns */
+  VAR_i,   /* the element of the nodes' shape */
+  VAR_r,   /* row of a map */
+  VAR_c,   /* column of a map; position along a reduced row */
+  VAR_row, /* row of a kernel that reduces rows */
+  VAR_o,   /* the same if it reduces columns */
   VAR_column,
-  VAR_cell, /* a column; the result of a column: o * inner + column */
+  VAR_cell, /* the result of a column: o * inner + column */
+  /* of pads */
   VAR_at,
-  VAR_kept, /* of pads */
+  VAR_kept,
+  /* of attention */
   VAR_image,
   VAR_head,
   VAR_kv_head,
   VAR_query,
-  VAR_key /* of attention */
+  VAR_key
 } LoopVariable;
 
 /* variable / over % size * stride */

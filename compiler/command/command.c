@@ -34,34 +34,32 @@ static bool has_vectors(const Graph *g, const Group *p, bool is_part)
 static void set_walk(Compile *c, const Group *p, bool is_part, KernelPart *out)
 {
   const Graph *g = c->graph;
+  Arena *a = c->arena;
   const Node *n = ir_node(g, p->anchor);
-  MapWalk *map = arena_new(c->arena, MapWalk);
-  RowLoops *rows = arena_new(c->arena, RowLoops);
-  WindowWalk *windows = arena_new(c->arena, WindowWalk);
-  TileWalk *tiles = arena_new(c->arena, TileWalk);
-  KernelAccess *access = arena_new(c->arena, KernelAccess);
+  KernelAccess *access = arena_new(a, KernelAccess);
   if (group_is_map(g, p)) {
-    out->map = map;
+    MapWalk *map = arena_new(a, MapWalk);
     *map = map_walk(c, p, has_vectors(g, p, is_part) ? &out->args : NULL);
     *access = map_access(c, p, map);
+    out->map = map;
   } else if (p->anchor.id && op_of(n)->tmpl == TMPL_row) {
-    out->rows = rows;
+    RowLoops *rows = arena_new(a, RowLoops);
     *rows = row_loops(g, p);
     *access = row_access(c, p, rows);
+    out->rows = rows;
   } else if (p->anchor.id && op_has(n, T_windows)) {
-    out->windows = windows;
+    WindowWalk *windows = arena_new(a, WindowWalk);
     *windows = window_walk(c, p, &out->args);
     *access = window_access(c, p);
-  } else if (p->anchor.id && op_has(n, T_tiles)) {
-    out->tiles = tiles;
-    *tiles = tile_walk(c, p);
-    return;
+    out->windows = windows;
   } else if (p->anchor.id && pad_vector(c, p->anchor)) {
     *access = pad_access(c, p);
-  } else {
-    return;
+  } else if (p->anchor.id && op_has(n, T_tiles)) {
+    TileWalk *tiles = arena_new(a, TileWalk);
+    *tiles = tile_walk(c, p);
+    out->tiles = tiles;
   }
-  out->access = access;
+  if (access->node) out->access = access;
 }
 
 static KernelPart make_part(Compile *c, const Group *p, bool is_part)

@@ -6,12 +6,11 @@
 #include "names.h"
 
 typedef enum CommandKind {
-  COMMAND_none,     /* the group begins or ends a loop, or a product adds to the slot itself */
-  COMMAND_kernel,   /* a kernel of ampc's own; a library may replace it, if `library` is set */
-  COMMAND_gemm,     /* a vendor library computes a matrix product */
-  COMMAND_conv,     /* the same for a convolution; on CUDA a kernel may stand in: `columns` */
-  COMMAND_exchange, /* members exchange a value; no kernel */
-  COMMAND_KINDS
+  COMMAND_none,    /* the group begins or ends a loop, or a product adds to the slot itself */
+  COMMAND_kernel,  /* a kernel of ampc's own; a library may replace it, if `library` is set */
+  COMMAND_gemm,    /* a vendor library computes a matrix product */
+  COMMAND_conv,    /* the same for a convolution; on CUDA a kernel may stand in: `columns` */
+  COMMAND_exchange /* members exchange a value; no kernel */
 } CommandKind;
 
 enum { INT_LIMIT = 1 << 30 }; /* elements; with more, a grid-stride loop could overflow an int */

@@ -1,10 +1,11 @@
-/* The facts that determine the text of a group's kernel, as numbers. Groups with equal facts have
- * the same kernel, so only the first of these groups is printed to get its key. Most layers of a
- * net occur many times.
+/* The facts that determine the text of a group's kernel, as numbers: the fields of its command, and
+ * the ops, types and formulas of its nodes. Groups with equal facts have the same kernel. Most
+ * layers of a net occur many times.
  *
- * Values are numbered in the order in which they occur, so their identity does not matter. The
- * facts may be too detailed: if they differ, the texts are compared. Debug builds print every
- * kernel and check that equal facts give equal texts. */
+ * Values are numbered in the order in which they occur, so their identity does not matter. Kernels
+ * of templates, and moves, depend on shapes in many ways. Their facts contain whole shapes, so they
+ * may be too detailed. Debug builds print every kernel and check that equal facts give equal
+ * texts. */
 #include "kernel_key.h"
 #include <string.h>
 
@@ -105,7 +106,7 @@ static void add_node(KernelFacts *f, const Node *n)
   if (inside || through || literal) add(f, n->op);
   if (inside) add(f, (int64_t)(intptr_t)n->row);
   if (inside) add(f, n->place.space);
-  if (inside && f->shapes) add(f, n->layout);
+  if (inside) add(f, f->shapes ? n->layout : n->pitch != 0);
   if (literal || through) add_attributes(f, n);
   if (!f->shapes) return;
   add_dims(f, n->dim, n->rank);
@@ -148,6 +149,7 @@ static void add_indices(KernelFacts *f, const KernelPart *part, uint32_t i)
 {
   const NodeAccess *a = &part->access->node[i];
   uint32_t n_in = ir_node(f->g, part->group->nodes[i])->n_in;
+  if (part->rows) add(f, is_row_element(f->g, part->rows, part->group->nodes[i]));
   for (uint32_t k = 0; k < n_in; k++) add_index(f, &a->element[k]);
   for (uint32_t k = 0; k < n_in && a->row; k++) add_index(f, &a->row[k]);
 }

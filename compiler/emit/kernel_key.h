@@ -9,9 +9,9 @@ XXH128_hash_t kernel_key(Compile *c, uint32_t group);
 /* Returns the hash of the kernel's text without names: emit_bare(). */
 XXH128_hash_t kernel_text_key(Compile *c, uint32_t group);
 
-/* kernel_facts.c: Groups with equal facts have equal kernels. The converse need not hold. */
+/* kernel_facts.c: Groups with equal facts have equal kernels. The converse need not hold.
+ * facts_of_part: of a part of a launch by itself. */
 typedef struct KernelFacts KernelFacts;
 KernelFacts *kernel_facts(Compile *c); /* call when the graph is final */
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);
-XXH128_hash_t facts_of_part(KernelFacts *f,
-                            const KernelPart *part); /* a part of a launch by itself */
+XXH128_hash_t facts_of_part(KernelFacts *f, const KernelPart *part);
