@@ -1,7 +1,7 @@
 /* One compile: reads the job, parses it, runs the passes. The file of each pass explains it. */
 #include "driver.h"
 #include "compiler/base/limits.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/graph/ops.h"
 #include "compiler/passes/passes.h"
 #include "compiler/syntax/source.h"
@@ -45,7 +45,7 @@ static const Pass passes[] = {
     {"kernels", pass_kernels, IR_COMMANDS, 0,
      "the text of a kernel depends on where its operands are; plan lists equal kernels once"},
     {"plan", pass_plan, IR_COMMANDS, IR_PLANNED,
-     "the command list that emit/ prints and the runtime walks"},
+     "the command list that program/ prints and the runtime walks"},
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 

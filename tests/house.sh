@@ -60,7 +60,7 @@ while IFS= read -r place; do complain "$place is a banner of two lines"; done < 
   grep -rnEA1 '^/\* ---- ' compiler runtime runner grammar bench tests --include='*.[ch]' |
     grep -E -- '-[0-9]+- ?(\* -*|-*)\*/$' | sed 's/-\([0-9]*\)-.*/:\1/')
 
-# The row of an op in compiler/graph/ops.def describes the op. Only rules/, emit/, lower/, the selftest and the
+# The row of an op in compiler/graph/ops.def describes the op. Only rules/, kernel/, lower/, the selftest and the
 # translation to ONNX may name any op. Other code may name only the ops of this list, from which the graph itself is built.
 own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|cast_like|reshape|expand|permute|transpose|pad|slice'
 own="$own|full|sum|add|cat|detach|matmul|gemm|output|minimize|metric|grad_accumulate|grad_norm|optimizer_control|trust_ratio|update_norms"
@@ -69,7 +69,7 @@ own="$own|member_sum|member_mean|member_rows|grad_exchange|weight_exchange"
 while IFS=: read -r file line op; do
   [[ ${op#OP_} =~ ^($own)$ ]] || complain "$file:$line names $op: use a trait of the op instead"
 done < <(grep -rnoE '\bOP_[a-z][a-z0-9_]*' compiler runner --include='*.[ch]' |
-  grep -vE '^(compiler/(rules|emit|lower)|runner/(selftest|export))/')
+  grep -vE '^(compiler/(rules|kernel|lower)|runner/(selftest|export))/')
 
 # Files that users name are opened where they are registered as inputs: Note [what may be replaced].
 while IFS= read -r place; do complain "$place opens a file: use file_open_input or file_read"; done < <(

@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OPEN = {"runtime/plan": "", "runtime/include": "", "compiler/base": ("compiler", "grammar", "runner", "bench"),
         "runtime/base": ("runtime", "runner", "bench")}
 # Each room, and the rooms whose headers it includes in addition to the open ones. Rooms of the same part are listed
-# without the part's name: for `compiler/emit`, "graph" is compiler/graph.
+# without the part's name: for `compiler/kernel`, "graph" is compiler/graph.
 ROOMS = {
     "runtime/data/formats": "",
     "compiler/nvrtc": "",
@@ -31,18 +31,19 @@ ROOMS = {
     "compiler/rules": "graph",
     "compiler/command": "graph rules",
     "compiler/passes": "command graph rules",
-    "compiler/emit": "command diag graph nvrtc",
+    "compiler/kernel": "command diag graph nvrtc",
+    "compiler/program": "command graph kernel",
     "compiler/lower": "graph syntax",
     "compiler/lower/model": "graph lower",
     "compiler/lower/optimizer": "graph lower lower/model",
     "compiler/lower/block": "lower runtime/data/formats",
     "compiler/lower/own": "graph lower lower/model syntax",
     "compiler/lower/interpret": "diag graph lower lower/block lower/model lower/optimizer lower/own passes syntax",
-    "compiler": "emit graph passes syntax",
+    "compiler": "graph kernel passes syntax",
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",
     "compiler/explain": "compiler cost",
-    "compiler/cli": "compiler cost diag emit explain graph help",
+    "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",
     "runtime/data": "runtime/data/formats",
     "runtime/ranks": "runtime",
@@ -53,15 +54,15 @@ ROOMS = {
     "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag runtime/ranks",
     "runner/pages": "compiler/cli compiler/help compiler/syntax runner",
-    "runner/jit": "compiler/emit compiler/nvrtc runtime",
+    "runner/jit": "compiler/kernel compiler/nvrtc runtime",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",
     "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/state",
-    "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/nvrtc"
+    "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
     "runner/profile": "compiler/cli compiler/cost runner inspect jit job runtime",
-    "runner/report": "compiler/cli compiler/cost compiler/emit compiler/explain compiler/nvrtc compiler/passes"
+    "runner/report": "compiler/cli compiler/cost compiler/kernel compiler/explain compiler/nvrtc compiler/passes"
                      " runner inspect job runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",
@@ -73,7 +74,7 @@ ROOMS = {
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
     "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
-    "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/emit compiler/explain compiler/graph compiler/help"
+    "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
     "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",
     "bench": "compiler runner/jit runtime/cpu",

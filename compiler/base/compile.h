@@ -101,7 +101,7 @@ struct Compile {
   const char *answer_layer;  /* the answer is this layer, "net.fc1"; else NULL */
   NameVec settings;          /* keys that --set can name; set by pass lower */
   struct Meanings *meanings; /* lower/meaning.h: what names meant; or NULL */
-  void *blame;               /* emit/printer.c: the code that printed each line of the last text */
-  struct KernelFacts *facts; /* emit/kernel_facts.c: storage that all kernels reuse */
-  ampc_program *program;     /* set from pass plan on: emit/ prints it, the runtime runs it */
+  void *blame; /* kernel/printer.c: the code that printed each line of the last text */
+  struct KernelFacts *facts; /* kernel/facts.c: storage that all kernels reuse */
+  ampc_program *program;     /* set from pass plan on: program/ prints it, the runtime runs it */
 };

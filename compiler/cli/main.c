@@ -1,7 +1,8 @@
 /* ampc: compiles a job to a file. */
 #include "compiler/driver.h"
 #include "compiler/cost/cpu.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/program/program.h"
 #include "compiler/explain/explain.h"
 #include "compiler/graph/shares.h"
 #include "build_line.h"

@@ -1,6 +1,6 @@
 /* Checks that -o does not overwrite somebody's work: Note [what -o replaces]. */
 #include "replace.h"
-#include "compiler/emit/seal.h"
+#include "compiler/program/seal.h"
 #include "runtime/plan/file.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What groups of nodes become. Pass commands makes a Command for each group and stores it in the
- * graph. Later passes, emit/, the predictions and the runner read its fields, so the launch in the
- * plan and the printed kernel agree. */
+ * graph. Later passes, kernel/, the predictions and the runner read its fields, so the launch in
+ * the plan and the printed kernel agree. */
 #pragma once
 #include "access.h"
 #include "names.h"

@@ -62,7 +62,7 @@ typedef struct RowWalk {
 } RowWalk;
 RowWalk row_walk(const RowShape *r);
 
-/* True if all nodes are elementwise, or moves that only change strides: emit/kernel_map.c. */
+/* True if all nodes are elementwise, or moves that only change strides: kernel/map.c. */
 bool group_is_map(const Graph *g, const Group *p);
 bool group_is_dear(const Graph *g, const Group *p); /* true if a node calls a slow function */
 

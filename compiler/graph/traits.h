@@ -7,7 +7,7 @@ typedef enum OpTemplate {
   TMPL_leaf,     /* no kernel: parameters, inputs, constants, state */
   TMPL_alias,    /* no kernel: the bytes of its input with another shape */
   TMPL_map,      /* elementwise with broadcasting; `code` is an expression */
-  TMPL_move,     /* out[i] = in[f(i)]; `code` is unused, emit/ contains the index function */
+  TMPL_move,     /* out[i] = in[f(i)]; `code` is unused, kernel/ contains the index function */
   TMPL_row,      /* reductions along an axis and an expression per element or per row;
                     `code` is a row program, see Note [row programs] in ops.def */
   TMPL_gemm,     /* a matrix product of the vendor library */
@@ -83,7 +83,7 @@ typedef enum OpTrait {
   T_partials = 1 << 20,  /* each block stores a result; dim[0] is the number of blocks. A scalar: it
                             stores none */
   T_ends_body = 1 << 25, /* an effect that advances the loss scale and the counters */
-  T_along = 1 << 30, /* its template walks rows along `dim`: Note [along] in emit/kernel_along.c */
+  T_along = 1 << 30,     /* its template walks rows along `dim`: Note [along] in kernel/along.c */
   T_meets = 1ull << 46,  /* threads of its template read or overwrite what others have stored */
   T_windows = 1 << 26,   /* its template reads windows of images, as vectors of channels */
   T_totals = 1ull << 35, /* its template sums: in f32, or in f64 with T_along */

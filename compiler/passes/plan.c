@@ -1,4 +1,4 @@
-/* Pass plan: writes the placed graph as an ampc_program, which emit/ prints and the runtime
+/* Pass plan: writes the placed graph as an ampc_program, which program/ prints and the runtime
  * executes.
  *
  * Needs IR_COMMANDS. Gives IR_PLANNED and c->program. Why last: it only records the decisions of

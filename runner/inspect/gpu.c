@@ -5,7 +5,7 @@
 #include <string.h>
 #include "ampc_rt.h"
 #include "compiler/cost/load.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"

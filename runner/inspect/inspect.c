@@ -7,7 +7,7 @@
 #include <string.h>
 #include "ampc_rt.h"
 #include "compiler/nvrtc/nvrtc.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/cli/options.h"
 #include "compiler/cost/gpu.h"
 #include "runner/runner.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "ampc_rt.h"
 #include "compiler/nvrtc/nvrtc.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "inspect.h"
 #include "runtime/plan/terminal.h"
 #include "compiler/cli/option_table.h"

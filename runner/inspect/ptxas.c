@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "inspect.h"
 
 /* ---- reading the report ---- */

@@ -2,7 +2,7 @@
 #include "jit.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "jit_cuda.h"
 #include "toolchain.h"
 #include "runtime/plan/level.h"

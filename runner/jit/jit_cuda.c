@@ -7,7 +7,7 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

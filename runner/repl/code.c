@@ -1,7 +1,7 @@
 /* Commands that print the code of the program: graph, casts, kernels, and the writer of a line. */
 #include "commands.h"
 #include "compiler/command/command.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/graph/ir.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/terminal.h"

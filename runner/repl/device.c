@@ -1,6 +1,6 @@
 /* :ptx and :sass print the output of NVRTC and nvdisasm for a kernel. Neither needs a GPU. */
 #include "commands.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "runner/jit/child.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * running program. */
 #include "commands.h"
 #include "compiler/command/command.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

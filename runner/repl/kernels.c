@@ -1,10 +1,10 @@
-/* Keeps the built kernels of a session by content. The key of a kernel (compiler/emit/kernel_key.h)
+/* Keeps the built kernels of a session by content. The key of a kernel (compiler/kernel/key.h)
  * does not change if a change elsewhere only moves numbers and lines in the kernel's text. Unknown
  * kernels are built together in one or two runs of the C compiler. The KEPT_LIBRARIES most recently
  * used libraries stay loaded. */
 #include "repl.h"
-#include "compiler/emit/emit.h"
-#include "compiler/emit/kernel_key.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/kernel/key.h"
 #include "runner/jit/jit.h"
 #include <dlfcn.h>
 #include <pthread.h>

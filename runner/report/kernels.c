@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 #include "ampc_rt.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/nvrtc/nvrtc.h"
 
 /* ---- rows ---- */

@@ -1,7 +1,7 @@
 /* The plan of a job: a compiled program as plain data.
  *
  * Compiler and runtime share this header and the headers that it includes. The compiler fills an
- * ampc_program. emit/ prints the program as C (static tables and one step function per block). The
+ * ampc_program. program/ prints it as C (static tables and one step function per block). The
  * JIT passes it in memory, and the runtime executes the command lists. Both ways make the same
  * calls in the same order.
  *

@@ -101,7 +101,7 @@ prints "--emit=cuda" '__global__' "$ampc" --emit=cuda "$job"
 prints "CUDA is the default" '__global__' "$ampc" "$job"
 prints "-o -" 'ampc_main' "$ampc" --emit=c -o - "$job"
 prints "--dump-after" 'f16\[128, 512\]' "$ampc" --dump-after=precision "$job"
-prints "--blame" 'written by (compiler/emit|templates)/[a-z_]*\.[a-z]+:[0-9]+' "$ampc" --blame=120 "$job"
+prints "--blame" 'written by (compiler/(kernel|program)|templates)/[a-z_]*\.[a-z]+:[0-9]+' "$ampc" --blame=120 "$job"
 prints "--build-line, CUDA" '^nvcc --fmad=false -lineinfo -arch=sm_90 .*-o m m\.cu -L.* -l:libampcrt\.a ' \
   "$ampc" --target=sm_90 --build-line -o m.cu "$job"
 prints "--build-line --library, CUDA" '^nvcc -c .*-arch=sm_90 .*-o m\.o m\.cu$' \

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/driver.h"
-#include "compiler/emit/emit.h"
-#include "compiler/emit/seal.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/program/program.h"
+#include "compiler/program/seal.h"
 #include "compiler/fmt/fmt.h"
 #include "compiler/graph/ir.h"
 #include "compiler/cost/memory_report.h"

@@ -11,7 +11,7 @@
 #include "compiler/command/command.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/driver.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/graph/optimizers.h"
 #include "runtime/plan/conv_columns.h"
 #include <glob.h>

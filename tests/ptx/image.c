@@ -1,6 +1,6 @@
 /* Compiles kernels to PTX and decodes them: see image.h. */
 #include "image.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "tests/simt/build.h"
 #include <stdio.h>

@@ -142,7 +142,7 @@ def every_command():
     t.type(":kernel", r"^net_silu: ")
     t.type(":kernel net_silu", r"^ +[0-9]+  __global__ void net_silu\(")
     number = re.search(r"^ +([0-9]+)  __global__ void net_silu\(", t.seen, re.M).group(1)
-    t.type(f":blame {number}", rf"^{number}: __global__ void net_silu", r"^written by compiler/emit/kernel.c:[0-9]+$")
+    t.type(f":blame {number}", rf"^{number}: __global__ void net_silu", r"^written by compiler/kernel/kernel.c:[0-9]+$")
     t.type(":kernel net_silu edit", r"^:kernel net_silu reload runs ")
     t.type(":kernel net_silu reload", r"^net_silu runs the edited text$")
     t.type(":kernel", r"^net_silu: .*\(edited\)$")

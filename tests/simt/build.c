@@ -1,8 +1,8 @@
 /* Builds two instrumented libraries from a compiled job: see build.h. */
 #include "build.h"
 #include "ptx.h"
-#include "compiler/emit/emit.h"
-#include "compiler/emit/kernel_key.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/kernel/key.h"
 #include "runner/jit/toolchain.h"
 #include <dlfcn.h>
 #include <limits.h>

@@ -37,7 +37,7 @@ typedef struct SimtLibraries {
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 
-/* Switch the target: emit/ and the commands treat the job as one for it. simt_as_cuda: sm_80. */
+/* Switch the target: kernel/ and the commands treat the job as one for it. simt_as_cuda: sm_80. */
 void simt_use_target(Compile *c, const char *target);
 void simt_as_cuda(Compile *c);
 void simt_as_cpu(Compile *c);

@@ -5,8 +5,8 @@
 #include "check.h"
 #include <dlfcn.h>
 #include "compiler/driver.h"
-#include "compiler/emit/emit.h"
-#include "compiler/emit/kernel_parts.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/kernel/kernel_parts.h"
 #include "compiler/graph/ir.h"
 #include "runner/jit/jit.h"
 #include "runtime/base/convert.h"

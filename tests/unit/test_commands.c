@@ -10,7 +10,7 @@
 #include "check.h"
 #include <dlfcn.h>
 #include "compiler/driver.h"
-#include "compiler/emit/emit.h"
+#include "compiler/program/program.h"
 #include "compiler/graph/ir.h"
 #include "runner/jit/jit.h"
 #include "runner/jit/toolchain.h"

@@ -3,7 +3,8 @@
 #include "compiler/base/embedded.h"
 #include "compiler/base/reserved_names.h"
 #include "compiler/driver.h"
-#include "compiler/emit/emit.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/program/program.h"
 #include "compiler/graph/ir.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -45,8 +46,9 @@ static void test_blame_and_bytes(const char *target)
   for (const char *s = a.at; *s; s++) {
     if (*s != '\n') continue;
     const char *from = emit_blame(c, line);
-    bool known =
-        from && (strncmp(from, "compiler/emit/", 14) == 0 || strncmp(from, "templates/", 10) == 0);
+    bool known = from && (strncmp(from, "compiler/kernel/", 16) == 0 ||
+                          strncmp(from, "compiler/program/", 17) == 0 ||
+                          strncmp(from, "templates/", 10) == 0);
     CHECK_MSG(known, "line %u is blamed on %s", line, from ? from : "nobody");
     line++;
   }
