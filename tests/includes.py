@@ -31,7 +31,11 @@ ROOMS = {
     "compiler/rules": "graph",
     "compiler/command": "graph rules",
     "compiler/passes": "command graph rules",
+    "compiler/passes/fuse": "command passes rules",
+    "compiler/passes/memory": "command graph passes",
+    "compiler/passes/plan": "command graph passes passes/memory",
     "compiler/kernel": "command diag graph nvrtc",
+    "compiler/kernel/template": "command graph kernel",
     "compiler/program": "command graph kernel",
     "compiler/lower": "graph syntax",
     "compiler/lower/model": "graph lower",
@@ -62,7 +66,7 @@ ROOMS = {
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
     "runner/profile": "compiler/cli compiler/cost runner inspect jit job runtime",
-    "runner/report": "compiler/cli compiler/cost compiler/kernel compiler/explain compiler/nvrtc compiler/passes"
+    "runner/report": "compiler/cli compiler/cost compiler/kernel compiler/explain compiler/nvrtc compiler/passes/memory"
                      " runner inspect job runtime/data/formats",
     "runner/selftest": "compiler compiler/cli compiler/graph compiler/passes runner jit probe runtime",
     "runner/selftest/ops": "compiler/graph runner/selftest",

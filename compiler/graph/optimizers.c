@@ -1,5 +1,5 @@
 /* The optimizer table: rows from optimizers.def, and look-up by name. The words of a row are
- * checked against the update's row in ops.def; kernel/template_words.c checks them against
+ * checked against the update's row in ops.def; kernel/template/words.c checks them against
  * templates. */
 #include "optimizers.h"
 #include <ctype.h>

@@ -73,7 +73,7 @@ typedef enum OpTrait {
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */
   /* nodes that no other node reads */
   T_kept = 1 << 14,         /* stays in the graph if no node reads it */
-  T_effect = 1 << 15,       /* writes state, so it is never removed; see passes/order.c */
+  T_effect = 1 << 15,       /* writes state, so it is never removed; see passes/fuse/order.c */
   T_adds = 1 << 16,         /* an effect that only adds to a value that is read later */
   T_running = 1 << 17,      /* updates running statistics, if the optimizer makes its step */
   T_assigns = 1ull << 32,   /* a T_running update that runs even if no loss needs its input */
@@ -83,7 +83,8 @@ typedef enum OpTrait {
   T_partials = 1 << 20,  /* each block stores a result; dim[0] is the number of blocks. A scalar: it
                             stores none */
   T_ends_body = 1 << 25, /* an effect that advances the loss scale and the counters */
-  T_along = 1 << 30,     /* its template walks rows along `dim`: Note [along] in kernel/along.c */
+  T_along =
+      1 << 30, /* its template walks rows along `dim`: Note [along] in kernel/template/along.c */
   T_meets = 1ull << 46,  /* threads of its template read or overwrite what others have stored */
   T_windows = 1 << 26,   /* its template reads windows of images, as vectors of channels */
   T_totals = 1ull << 35, /* its template sums: in f32, or in f64 with T_along */

@@ -16,9 +16,9 @@ static bool is_row(const Node *n)
 
 /* ---- loads ---- */
 
-/* Returns how often the text of node n contains its operand; 0: only its shape is read. In `a ? b : c` the load would happen
- * only for some elements, and compilers do not vectorise loops whose loads depend on data. So
- * operands of `a ? b : c` count twice, which gives them a variable. */
+/* Returns how often the text of node n contains its operand; 0: only its shape is read. In `a ? b :
+ * c` the load would happen only for some elements, and compilers do not vectorise loops whose loads
+ * depend on data. So operands of `a ? b : c` count twice, which gives them a variable. */
 static uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;

@@ -1,7 +1,7 @@
 /* The spaces of the program, and the places and lifetimes of values in WORK over the step. */
 #include "report.h"
 #include "compiler/cost/memory_report.h"
-#include "compiler/passes/memory_use.h"
+#include "compiler/passes/memory/use.h"
 #include "runtime/plan/types.h"
 
 typedef struct Life { /* lifetime of a value in WORK, in commands of the step */

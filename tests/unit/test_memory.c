@@ -2,7 +2,7 @@
 #include "check.h"
 #include "compiler/driver.h"
 #include "compiler/graph/ir.h"
-#include "compiler/passes/memory_use.h"
+#include "compiler/passes/memory/use.h"
 
 static const char job[] =
     "precision f16\n"

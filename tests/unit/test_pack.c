@@ -2,7 +2,7 @@
  * same time must not overlap, and nested ones must waste nothing. Few rooms are tried in several
  * orders. */
 #include "check.h"
-#include "compiler/passes/pack.h"
+#include "compiler/passes/memory/pack.h"
 
 enum { COMMANDS = 4000 };
 

@@ -2,7 +2,7 @@
  * ends the program, and the message names the file and the line. Every row of the table is used. */
 #include "check.h"
 #include "compiler/kernel/kernels.h"
-#include "compiler/kernel/template.h"
+#include "compiler/kernel/template/template.h"
 #include <ctype.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -131,7 +131,7 @@ int main(void)
 #define MARK(about, word, condition) test_used('@', #word);
 #define TEXT(about, word, text)      test_used('$', #word);
 #define NUMBER(about, word, value)   test_used('$', #word);
-#include "compiler/kernel/template_words.def"
+#include "compiler/kernel/template/words.def"
   for (const EmbeddedFile *f = embedded_files; f->name; f++)
     if (strcmp(strrchr(f->name, '.'), ".cu") == 0) test_piece_used(f);
   return check_done();

@@ -68,7 +68,7 @@ void assign_buffer(Lower *l, ParamSlot *p, const char *name, Datum v, Span span,
   p->node = p->store == AMPC_F32 ? x : ir_cast_asked(l->c, &l->at, x, p->store);
   if (watch_stops_updates(l)) return;
   if (l->g->members > 1 && !(once && l->run->n_minimized))
-    x = ir_append(l->c, &l->at, OP_copy, &x, 1, NULL); /* see touch() of passes/order.c */
+    x = ir_append(l->c, &l->at, OP_copy, &x, 1, NULL); /* see touch() of passes/fuse/order.c */
   ir_append(l->c, &l->at, OP_buffer_update, mix ? mix : &x, mix ? 3 : 1,
             ATTRS({"param", {.i = p->index}}, {"once", {.i = once}}));
 }

@@ -1,6 +1,6 @@
 /* Simulates the commands of each block and records which value owns which bytes. With the places
  * that pass memory chose, every reader must find the value that was written for it. */
-#include "memory_use.h"
+#include "use.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
  * loop: the address of an operand moves only with the innermost loop. Second, a `next` reads
  * another carried value, which would be overwritten first. */
 #include "fuse.h"
-#include "backward.h"
+#include "compiler/passes/backward.h"
 #include <assert.h>
 
 typedef struct Bounds {

@@ -66,7 +66,7 @@ bool fuse_has_command(const Graph *g, uint32_t id);
 /* Moves the nodes of set `reader` into set `writer`. */
 void fuse_join(Fuse *f, uint32_t reader, uint32_t writer);
 
-/* fuse_turns.c finds which sets wait for which. */
+/* passes/fuse/turns.c finds which sets wait for which. */
 typedef struct Wait { /* an iterator over what a node waits for; begin with {0} */
   uint32_t input, edge, set;
   bool in_edges;
@@ -82,12 +82,13 @@ bool fuse_waits_for(Fuse *f, uint32_t set, uint32_t target);
 bool fuse_makes_cycle(Fuse *f, uint32_t reader, uint32_t writer);
 bool fuse_are_apart(Fuse *f, uint32_t a, uint32_t b); /* true if neither waits for the other */
 
-/* fuse_windows.c: Joins ops of windows with each other and with the makers of their operands. */
+/* passes/fuse/windows.c: Joins ops of windows with each other and with the makers of their
+ * operands. */
 void fuse_windows(Fuse *f);
-/* fuse_tiles.c: Joins nodes that multiply the same operands in tiles. */
+/* passes/fuse/tiles.c: Joins nodes that multiply the same operands in tiles. */
 void fuse_tiles(Fuse *f);
 
-/* fuse_groups.c: */
+/* passes/fuse/groups.c: */
 void make_groups(Fuse *f);
 
 /* share.c: Lets several sets share a launch. */

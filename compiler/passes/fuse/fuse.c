@@ -4,13 +4,13 @@
  * Graph.groups, numbered in the order in which their commands run. Why here: memory must know which
  * values never leave a kernel.
  *
- * Without optimization only fuse_tiles.c and join_own() join nodes; each other node is a command.
- * With optimization, elementwise nodes of one shape join the groups of their producers, which may
- * be elementwise nodes or row ops. Row ops join the elementwise nodes that make their operands, and
- * other row ops over the same rows. Ops of windows do the same (fuse_windows.c). A value that other
- * groups read is also stored. Moves that are strided loads join their readers; readers do the work
- * of widening casts and expands (fold.c). Rounding depends on nodes, not on groups, so this pass
- * changes no bit of a result.
+ * Without optimization only passes/fuse/tiles.c and join_own() join nodes; each other node is a
+ * command. With optimization, elementwise nodes of one shape join the groups of their producers,
+ * which may be elementwise nodes or row ops. Row ops join the elementwise nodes that make their
+ * operands, and other row ops over the same rows. Ops of windows do the same
+ * (passes/fuse/windows.c). A value that other groups read is also stored. Moves that are strided
+ * loads join their readers; readers do the work of widening casts and expands (fold.c). Rounding
+ * depends on nodes, not on groups, so this pass changes no bit of a result.
  *
  * Effects change values that other nodes read without having the effect as an input: weights,
  * gradients, the loss scale, counters. order.c orders such nodes, and its edges count here like
@@ -21,7 +21,7 @@
  * folded node reads what effects change, all its readers must be in the phase of that node. */
 #include "fuse.h"
 #include "fold.h"
-#include "passes.h"
+#include "compiler/passes/passes.h"
 #include <string.h>
 
 bool fuse_has_command(const Graph *g, uint32_t id)

@@ -3,8 +3,8 @@
  * Needs IR_PLACED. Gives IR_COMMANDS and g->commands. It runs after memory, because arguments and
  * texts depend on which operands share bytes. */
 #include "compiler/command/command.h"
-#include "memory_use.h"
-#include "passes.h"
+#include "compiler/passes/memory/use.h"
+#include "compiler/passes/passes.h"
 
 bool pass_commands(Compile *c)
 {

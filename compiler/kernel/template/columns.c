@@ -1,5 +1,5 @@
 /* The texts that replace words in the templates of convolutions (im2col.cu, conv_whole.cu,
- * conv_whole_weight.cu: see template_words.def), and the kernels of convolutions. */
+ * conv_whole_weight.cu: see words.def), and the kernels of convolutions. */
 #include "template.h"
 #include "runtime/plan/conv_sizes.h"
 #include <string.h>

@@ -1,5 +1,6 @@
 /* --poison: overwrites each value after its last reader, so that a later read is noticed. */
-#include "memory_use.h"
+#include "plan.h"
+#include "compiler/passes/memory/use.h"
 #include <string.h>
 
 enum { POISON = 0xff }; /* the byte of a fill: NaN as f32, f64, f16 and bf16, -1 as an integer */

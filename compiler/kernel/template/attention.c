@@ -1,4 +1,4 @@
-/* The functions that the rows of attention in template_words.def call: operands, results and tiles.
+/* The functions that the rows of attention in words.def call: operands, results and tiles.
  * compiler/command/attention.h explains them. */
 #include "compiler/command/attention.h"
 #include "runtime/plan/attention.h"

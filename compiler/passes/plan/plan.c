@@ -6,7 +6,7 @@
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
-#include "passes.h"
+#include "compiler/passes/passes.h"
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/number.h"
 #include "runtime/plan/shown.h"

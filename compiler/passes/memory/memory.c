@@ -13,7 +13,7 @@
 #include "compiler/graph/shares.h"
 #include "pack.h"
 #include "pitch.h"
-#include "passes.h"
+#include "compiler/passes/passes.h"
 #include "reuse.h"
 #include "ampc_state.h"
 #include <assert.h>

@@ -2,7 +2,7 @@
  * terms and factors that change nothing, so that the text shows what is computed. It looks for
  * integers only: 1.0 and 0x1 are other tokens. Of float factors it removes only `R(1.0) * `, which
  * changes no bit. */
-#include "kernel_parts.h"
+#include "compiler/kernel/kernel_parts.h"
 #include <ctype.h>
 #include <string.h>
 

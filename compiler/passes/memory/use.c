@@ -1,5 +1,5 @@
-/* Lists the operands of commands as intervals of WORK: see memory_use.h. */
-#include "memory_use.h"
+/* Lists the operands of commands as intervals of WORK: see use.h. */
+#include "use.h"
 
 /* Collects the uses of one command. */
 typedef struct UseList {

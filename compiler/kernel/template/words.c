@@ -5,7 +5,7 @@
 #include "compiler/graph/ranges.h"
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/conv_sizes.h"
-#include "kernels.h"
+#include "compiler/kernel/kernels.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ bool has_attr(const OpInfo *op, const char *name)
 #define MARK(about, word, condition) FUNCTION(bool, mark_##about##_##word, condition)
 #define TEXT(about, word, value)     FUNCTION(const char *, text_##about##_##word, value)
 #define NUMBER(about, word, value)   TEXT(about, word, number_text(t, value))
-#include "template_words.def"
+#include "words.def"
 #undef SUBJECT
 #undef MARK
 #undef TEXT
@@ -44,7 +44,7 @@ static const Word words[] = {
 #define SUBJECT(about, condition)
 #define MARK(about, word, condition) {#word, about_##about, mark_##about##_##word, NULL},
 #define TEXT(about, word, value)     {#word, about_##about, NULL, text_##about##_##word},
-#include "template_words.def"
+#include "words.def"
 };
 
 /* ---- looking up ---- */
@@ -118,7 +118,7 @@ static bool is_known(Template *t, bool mark, const char *word, size_t n)
 static void check_word(Template *t, const TemplateLine *line, bool mark, const char *word, size_t n)
 {
   if (!is_known(t, mark, word, n))
-    template_broken(line, word, n, "word of this template, see compiler/kernel/template_words.def");
+    template_broken(line, word, n, "word of this template, see compiler/kernel/template/words.def");
 }
 
 void template_check(Arena *a, Template t, const EmbeddedFile *file)

@@ -27,8 +27,3 @@ const char *memory_fault(Compile *c);
  * only with options.check_memory. The check compares each pair of values that live together, so
  * it runs once, in pass commands. */
 void memory_check(Compile *c);
-
-/* Returns the commands of the block with fills between them: first all of WORK is filled, then each
- * value after its last reader. Each fill is NaN in every float type. */
-const ampc_command *poison_commands(Compile *c, uint32_t block, const ampc_command *commands,
-                                    uint32_t *n);

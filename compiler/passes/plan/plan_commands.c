@@ -1,7 +1,6 @@
 /* Writes groups as commands of the plan. */
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
-#include "memory_use.h"
 
 /* A convolution in columns always takes two pointers: images and columns. */
 void plan_kernels(Compile *c, ampc_program *p)

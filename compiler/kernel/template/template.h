@@ -4,7 +4,7 @@
 #include "compiler/command/walk.h"
 #include "compiler/graph/param_parts.h"
 #include "runtime/plan/conv_columns.h"
-#include "kernel_parts.h"
+#include "compiler/kernel/kernel_parts.h"
 
 /* The shape [outer, length, inner]: Note [along] in along.c */
 typedef struct Along {
@@ -37,7 +37,7 @@ typedef struct Template {
   ConvColumns columns;      /* the columns of `conv` */
 } Template;
 
-/* ---- lines: template_lines.c ---- */
+/* ---- lines: lines.c ---- */
 
 typedef struct TemplateLine {
   const char *file;       /* "metric.cu" */
@@ -72,7 +72,7 @@ bool line_uses(const TemplateLine *line, const char *name);
 _Noreturn void template_broken(const TemplateLine *line, const char *word, size_t n,
                                const char *what);
 
-/* ---- words: template_words.c ---- */
+/* ---- words: words.c ---- */
 
 /* True if @word holds: a row of the table is true, an input is given, an attribute is not 0, or the
  * group has a flag. */

@@ -1,5 +1,5 @@
 /* Prints ops with a frame of their own: templates/<op>.cu with its words replaced.
- * templates/README.md explains templates, template_words.def has the words:
+ * templates/README.md explains templates, words.def has the words:
  *   GRID_LOOP($index, i, $count) {          becomes  GRID_LOOP(int, i, 4096) {
  *   @copy16      copy16[i] = to_f16(w);     is printed if the kernel has an argument copy16 */
 #include "template.h"
