@@ -145,7 +145,20 @@ def place_namer():
     return change
 
 
+def kernel_data(lines):
+    """The text of --emit=commands: "%14 add f16 = %12 + x[i]" becomes "%add f16 = %mul + x[i]"."""
+    out, names = [], Names()
+    for line in lines:
+        if re.match(r"  \w+: ", line):
+            names = Names()
+        line = re.sub(r"^    %(\d+) (\w+)", lambda m: f"    %{names.give(m[1], m[2])}", line)
+        out.append(re.sub(r"%(\d+)\b", lambda m: "%" + names.of.get(m[1], m[1]), line))
+    return out
+
+
 def commands(lines, places, whole):
+    if any(re.match(r"    (loop|rows|template) ", line) for line in lines):
+        return kernel_data([drop_offsets(line) for line in lines])
     if not whole:
         lines = fold_helpers(lines)
     if not places:

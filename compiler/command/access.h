@@ -5,13 +5,13 @@
 
 /* The variables of loops. */
 typedef enum LoopVariable {
-  VAR_i,   /* the element of the nodes' shape */
-  VAR_r,   /* row of a map */
-  VAR_c,   /* column of a map; position along a reduced row */
-  VAR_row, /* row of a kernel that reduces rows */
-  VAR_o,   /* the same if it reduces columns */
-  VAR_column,
-  VAR_cell, /* the result of a column: o * inner + column */
+  VAR_i,      /* the element of the nodes' shape */
+  VAR_r,      /* row of a map */
+  VAR_c,      /* column of a map; position along a reduced row */
+  VAR_row,    /* row of a kernel that reduces rows: index over `outer` of RowShape */
+  VAR_o,      /* the same if it reduces columns */
+  VAR_column, /* index over `inner` */
+  VAR_cell,   /* the result of a column: o * inner + column */
   /* of pads */
   VAR_at,
   VAR_kept,
@@ -42,13 +42,14 @@ typedef struct Index {
 Index index_at(LoopVariable of);   /* returns the index "i" */
 Index index_each(LoopVariable of); /* returns the index "(i + j)" */
 void index_add_term(Index *x, LoopVariable of, int64_t stride);
-/* Adds terms for axes [from, to), through which the variable of `through` counts in order. */
+/* Adds the terms of axes [from, to), whose elements the variable of `through` counts in order. */
 void index_add(Index *x, const LoopShape *s, const Access *a, uint32_t from, uint32_t to,
                IndexTerm through);
 bool index_equal(const Index *a, const Index *b);
-bool index_is(const Index *x, LoopVariable of);     /* true for "i" and "(i + j)" */
-bool index_has(const Index *x, LoopVariable of);    /* true if a term has the variable */
-bool index_counts(const Index *x, LoopVariable of); /* true if it counts with it: "r * 8 + c" */
+bool index_is(const Index *x, LoopVariable of);  /* true for "i" and "(i + j)" */
+bool index_has(const Index *x, LoopVariable of); /* true if a term has the variable */
+/* True if the last term is the variable itself, as in "r * 8 + c": neighbours are adjacent. */
+bool index_counts(const Index *x, LoopVariable of);
 
 /* The loops of a kernel of row ops. */
 typedef struct RowLoops {
@@ -71,7 +72,7 @@ Index row_result_index(const RowLoops *r);
 
 /* What a node reads. The indices are {0} for absent inputs. */
 typedef struct NodeAccess {
-  Index *element; /* for each input: the element; of a row op: $k */
+  Index *element; /* for each input: the element; of a row op: $k of Note [row programs] */
   Index *row;     /* of a row op, for each input: @k; else NULL */
 } NodeAccess;
 

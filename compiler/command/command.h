@@ -6,10 +6,12 @@
 #include "names.h"
 
 typedef enum CommandKind {
-  COMMAND_none,    /* the group begins or ends a loop, or a product adds to the slot itself */
+  /* no command: begin or end of a loop, or the sum with a gradient's slot to which a product has
+   * already added its result */
+  COMMAND_none,
   COMMAND_kernel,  /* a kernel of ampc's own; a library may replace it, if `library` is set */
   COMMAND_gemm,    /* a vendor library computes a matrix product */
-  COMMAND_conv,    /* the same for a convolution; on CUDA a kernel may stand in: `columns` */
+  COMMAND_conv,    /* the same for a convolution; without cuDNN a kernel computes it: `columns` */
   COMMAND_exchange /* members exchange a value; no kernel */
 } CommandKind;
 
@@ -36,12 +38,12 @@ typedef struct Command {
   CommandKind kind;
   const char *name; /* a C identifier, unique in the program: "features_2_1_batch_norm_relu" */
 
-  /* ---- its kernel: COMMAND_kernel, or `columns` ---- */
+  /* ---- its kernel: COMMAND_kernel, or `columns`; of an exchange only the arguments ---- */
   KernelPart whole;  /* arguments in the order of the kernel; `at` is the geometry of the launch.
                         With `columns` it has no arguments, as they are no values of the graph. */
-  KernelPart *parts; /* what it launches: the parts of the group, or `whole` alone */
+  KernelPart *parts; /* what it launches: the parts of the group, or `whole` alone; 0: `columns` */
   uint32_t n_parts;
-  uint32_t n_args; /* number of arguments of the kernel */
+  uint32_t n_args; /* number of arguments of the kernel, also with `columns` */
   bool far;        /* int is too small for its indices: more than INT_LIMIT elements */
   bool columns;    /* a convolution of which a kernel computes the columns, or everything */
   uint32_t kernel; /* pass kernels: the first group with an equal kernel, which it launches */
@@ -52,8 +54,9 @@ typedef struct Command {
   const ampc_attention *attention; /* sizes, type, scale and dropout, without arguments */
   const ampc_attention *library;   /* the same with arguments, if a library may compute it */
   const char *why_own;             /* if `library` is NULL: why no library can */
-  bool deferred; /* only the kernel of the next group, which a library may replace, reads what this
-                    one writes: the sums of dy y, before attention's gradients */
+  /* It is launched only if ampc's kernel computes the next command, not a library: nothing else
+   * reads its result. So are the sums of dy y before attention's gradients. */
+  bool deferred;
 
   /* ---- COMMAND_gemm and COMMAND_conv ---- */
   union {
@@ -66,15 +69,15 @@ typedef struct Command {
   int64_t workspace; /* bytes of scratch, also that of an own op */
 } Command;
 
-/* Returns a command for each group, for the target in c->options. Valid after pass memory. Each
- * command launches its own kernel. */
+/* Returns a command for each group, for the target in c->options. Valid after pass memory. Until
+ * pass kernels, each command launches its own kernel. */
 Command *commands_make(Compile *c);
 
 static inline const Command *command_of(const Graph *g, uint32_t group)
 {
   return &g->commands[group];
 }
-/* True if a vendor library computes the command. */
+/* True for a product or a convolution. */
 static inline bool command_by_library(const Command *k)
 {
   return k->kind == COMMAND_gemm || k->kind == COMMAND_conv;

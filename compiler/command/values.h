@@ -11,8 +11,8 @@ Value value_root(const Graph *g, Value v);
 const Node *value_shape(const Graph *g, Value v);
 /* Returns the node whose shape the kernel of v walks: v, or the input of an effect or a stack. */
 const Node *node_walked(const Graph *g, Value v);
-/* True for an elementwise node if each operand has one element or as many as the node walks. Such a
- * kernel needs no axes, so the operand's shape may differ. */
+/* True for an elementwise node if each operand has one element or as many as the node walks. Then
+ * one index suffices, even if shapes differ. */
 bool reads_flat(const Graph *g, Value v);
 /* True if v reads input k in order: the thread of element i of v reads only its element i. */
 bool reads_in_order(const Graph *g, Value v, uint32_t k);

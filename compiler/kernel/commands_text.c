@@ -97,7 +97,7 @@ static void put_walk(Text *out, const Kernel *k)
     text_printf(out, "    rows [%lld, %lld, %lld] by %u", (long long)r->shape.outer,
                 (long long)r->shape.length, (long long)r->shape.inner, r->vector);
     if (r->shape.parts)
-      text_printf(out, ", %lld parts of %lld", (long long)r->shape.parts,
+      text_printf(out, ", %lld sums of %lld", (long long)r->shape.parts,
                   (long long)r->shape.part_rows);
     text_printf(out, ", %u threads a %s",
                 r->columns ? (uint32_t)(CUDA_BLOCK / r->tile.lanes) : r->walk.threads,
@@ -139,9 +139,10 @@ static void put_kernel(Text *out, const Kernel *launch, uint32_t part)
   Kernel k = *launch;
   k.part = &launch->command->parts[part];
   k.group = k.part->group;
-  if (k.command->n_parts > 1)
-    text_printf(out, "    part %u%s, grid %u\n", part + 1,
-                part >= launch->group->last ? ", by the last block" : "", k.part->at.grid);
+  bool alone = part >= launch->group->last;
+  if (launch->group->n_parts) text_printf(out, "    part %u", part + 1);
+  if (launch->group->n_parts && !alone) text_printf(out, ", grid %u", k.part->at.grid);
+  if (launch->group->n_parts) text_puts(out, alone ? ", by the last block\n" : "\n");
   put_walk(out, &k);
   for (uint32_t i = 0; i < k.group->n; i++) put_node(out, &k, k.group->nodes[i]);
 }
@@ -178,7 +179,7 @@ static void put_library_call(Text *out, Compile *c, const Command *k)
   static const char *const kinds[] = {"", ", gradient of x", ", gradient of w"};
   bool conv = k->kind == COMMAND_conv;
   text_printf(out, "%s%s%s\n", conv ? "convolution" : "product", conv ? kinds[k->conv.kind] : "",
-              k->columns ? "; without a library by a kernel of its own" : "");
+              k->columns ? ", or a kernel without cuDNN" : "");
   for (uint32_t i = 0; i < 4; i++) {
     if (!k->operands[i].id) continue;
     const Node *n = ir_node(c->graph, value_root(c->graph, k->operands[i]));
@@ -207,6 +208,7 @@ static void put_command(Printer *p, uint32_t group, Text *out)
   Kernel k = kernel_of(p, group);
   name_arguments(&k);
   text_printf(out, "kernel, grid %u, block %u", k.part->at.grid, k.part->at.block);
+  if (k.group->in_turn) text_puts(out, ", parts in turn");
   if (command->kernel != group) text_printf(out, ", equal to %s", command->kernel_name);
   text_puts(out, command->library ? ", or attention by cuDNN\n" : "\n");
   for (uint32_t i = 0; i < k.args.n; i++) put_argument(out, &k, i);

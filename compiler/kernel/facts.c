@@ -1,11 +1,11 @@
 /* The facts that determine the text of a group's kernel, as numbers: the fields of its command, and
- * the ops, types and formulas of its nodes. Groups with equal facts have the same kernel. Most
- * layers of a net occur many times.
+ * the ops, types and formulas of its nodes. Groups with equal facts have the same kernel. So most
+ * kernels are found equal without being printed.
  *
- * Values are numbered in the order in which they occur, so their identity does not matter. Kernels
- * of templates, and moves, depend on shapes in many ways. Their facts contain whole shapes, so they
- * may be too detailed. Debug builds print every kernel and check that equal facts give equal
- * texts. */
+ * Values are numbered in the order in which they occur, so their identity does not matter. The
+ * facts of a kernel without indices, such as a template, contain whole shapes. Such kernels may be
+ * equal although their facts differ; key.c then compares their texts. Debug builds print every
+ * kernel and check that equal facts give equal texts. */
 #include "key.h"
 #include <string.h>
 

@@ -9,8 +9,8 @@ XXH128_hash_t kernel_key(Compile *c, uint32_t group);
 /* Returns the hash of the kernel's text without names: emit_bare(). */
 XXH128_hash_t kernel_text_key(Compile *c, uint32_t group);
 
-/* facts.c: Groups with equal facts have equal kernels. The converse need not hold.
- * facts_of_part: of a part of a launch by itself. */
+/* facts.c: Return the hash of the facts of a group's kernel, or of one part alone. Groups with
+ * equal facts have equal kernels. The converse need not hold. */
 typedef struct KernelFacts KernelFacts;
 KernelFacts *kernel_facts(Compile *c); /* call when the graph is final */
 XXH128_hash_t facts_of(KernelFacts *f, uint32_t group);
