@@ -270,7 +270,7 @@ static ampc_attention problem_of(Compile *c, Value v)
 }
 
 /* Adds the arguments. Returns false if the library cannot compute this group. */
-static bool find_operands(Compile *c, const Group *p, const KernelArgs *args, ampc_attention *out)
+static bool add_arguments(Compile *c, const Group *p, const KernelArgs *args, ampc_attention *out)
 {
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
@@ -291,7 +291,7 @@ void set_attention(Compile *c, uint32_t group, Command *out)
   ampc_attention *problem = arena_array(c->arena, ampc_attention, 2), *whole = problem + 1;
   *problem = *whole = problem_of(c, p->anchor);
   out->attention = problem;
-  if (find_operands(c, p, &out->whole.args, whole))
+  if (add_arguments(c, p, &out->whole.args, whole))
     out->library = whole;
   else if (ampc_attention_against(whole, (ampc_cudnn){0, target_capability(c)}, known))
     out->why_own = arena_strdup(c->arena, known);

@@ -119,7 +119,7 @@ static const char *text_of(const CodeScope *s, const Formula *f)
   }
 }
 
-static const char *word_text(const void *frame, const Formula *f)
+static const char *formula_word(const void *frame, const Formula *f)
 {
   const CodeScope *s = frame;
   const char *text = text_of(s, f);
@@ -162,7 +162,7 @@ static const Formula *standing(const void *frame, const Formula *f)
 /* Returns "$0 * gelu($1)" in C: "t7 * ampc_gelu(x[i])". */
 const char *code_text(const CodeScope *s, const Formula *f)
 {
-  return formula_text(s->k->c->arena, &(FormulaTexts){s, word_text, standing}, f);
+  return formula_text(s->k->c->arena, &(FormulaTexts){s, formula_word, standing}, f);
 }
 
 /* ---- operands ---- */

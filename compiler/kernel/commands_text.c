@@ -24,14 +24,14 @@ static const char *operand_text(const Kernel *k, Value v, const Index *at)
   return arena_printf(k->c->arena, "%s[%s]", pointer_name(k, v), index_text(k, at));
 }
 
-static const char *attribute_text(const Reader *r, uint32_t i)
+static const char *attribute_value(const Reader *r, uint32_t i)
 {
   if (op_of(r->n)->signature.attr[i].kind == ATTR_float)
     return ir_number_text(r->k->c, r->n->attr[i].f);
   return arena_printf(r->k->c->arena, "%lld", (long long)r->n->attr[i].i);
 }
 
-static const char *word_text(const void *frame, const Formula *f)
+static const char *operand_word(const void *frame, const Formula *f)
 {
   static const char *const words[] = {
       [FORMULA_index] = "$i",   [FORMULA_column] = "$c",      [FORMULA_length] = "$n",
@@ -50,19 +50,19 @@ static const char *word_text(const void *frame, const Formula *f)
     if (!r->n->in[f->index].id) return f->absent;
     return operand_text(r->k, r->n->in[f->index], &a->row[f->index]);
   case FORMULA_attribute:
-    return attribute_text(r, f->index);
+    return attribute_value(r, f->index);
   default:
     return words[f->kind];
   }
 }
 
-static const Formula *standing(const void *frame, const Formula *f)
+static const Formula *standing_formula(const void *frame, const Formula *f)
 {
   return code_standing(((const Reader *)frame)->n, f);
 }
 
 /* Prints the statements of a node's code: "max m = x[i]; sum s = exp(x[i] - m)". */
-static void put_code(Text *out, const Reader *r)
+static void put_statements(Text *out, const Reader *r)
 {
   static const char *const kinds[] = {
       [STATEMENT_value] = "",           [STATEMENT_near] = "near ", [STATEMENT_sum] = "sum ",
@@ -76,7 +76,8 @@ static void put_code(Text *out, const Reader *r)
     if (!code_stands(r->n, s->condition)) continue;
     text_printf(out, "%s%s", any ? "; " : "", kinds[s->kind]);
     if (s->name) text_printf(out, "%s = ", s->name);
-    text_puts(out, formula_text(r->k->c->arena, &(FormulaTexts){r, word_text, standing}, s->value));
+    text_puts(out, formula_text(r->k->c->arena, &(FormulaTexts){r, operand_word, standing_formula},
+                                s->value));
     any = true;
   }
   if (!any) text_puts(out, operand_text(r->k, r->n->in[0], access_of(r->k, r->v)->element));
@@ -85,7 +86,7 @@ static void put_code(Text *out, const Reader *r)
 /* ---- kernels ---- */
 
 /* Prints the loops: "loop [100352, 32] by 8, 2 rows a thread". */
-static void put_walk(Text *out, const Kernel *k)
+static void put_loops(Text *out, const Kernel *k)
 {
   const MapWalk *m = k->part->map;
   const RowLoops *r = k->part->rows;
@@ -129,12 +130,12 @@ static void put_node(Text *out, const Kernel *k, Value v)
   uint32_t to = argument_of(k, v);
   text_printf(out, "    %%%u %s %s", v.id, op_of(n)->name, ir_dtype_name(n->dtype));
   if (walks) text_puts(out, " = ");
-  if (walks) put_code(out, &(Reader){k, v, n});
+  if (walks) put_statements(out, &(Reader){k, v, n});
   if (to < k->args.n) text_printf(out, " -> %s", walks ? store_text(k, v, to) : k->arg_names[to]);
   text_puts(out, "\n");
 }
 
-static void put_kernel(Text *out, const Kernel *launch, uint32_t part)
+static void put_part_data(Text *out, const Kernel *launch, uint32_t part)
 {
   Kernel k = *launch;
   k.part = &launch->command->parts[part];
@@ -143,7 +144,7 @@ static void put_kernel(Text *out, const Kernel *launch, uint32_t part)
   if (launch->group->n_parts) text_printf(out, "    part %u", part + 1);
   if (launch->group->n_parts && !alone) text_printf(out, ", grid %u", k.part->at.grid);
   if (launch->group->n_parts) text_puts(out, alone ? ", by the last block\n" : "\n");
-  put_walk(out, &k);
+  put_loops(out, &k);
   for (uint32_t i = 0; i < k.group->n; i++) put_node(out, &k, k.group->nodes[i]);
 }
 
@@ -212,7 +213,7 @@ static void put_command(Printer *p, uint32_t group, Text *out)
   if (command->kernel != group) text_printf(out, ", equal to %s", command->kernel_name);
   text_puts(out, command->library ? ", or attention by cuDNN\n" : "\n");
   for (uint32_t i = 0; i < k.args.n; i++) put_argument(out, &k, i);
-  for (uint32_t i = 0; i < command->n_parts; i++) put_kernel(out, &k, i);
+  for (uint32_t i = 0; i < command->n_parts; i++) put_part_data(out, &k, i);
 }
 
 void emit_commands(Compile *c, Text *out)

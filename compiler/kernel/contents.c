@@ -30,7 +30,7 @@ static uint32_t launches(const Graph *g, uint32_t group)
   return n;
 }
 
-static void put_row(Printer *p, uint32_t group)
+static void put_contents_row(Printer *p, uint32_t group)
 {
   Kernel k = kernel_of(p, group);
   Origin o = origin_of(p->c, group, OWNER_COLUMN);
@@ -61,6 +61,6 @@ void put_contents(Printer *p)
     const Node *last = ir_node(g, group->nodes[group->n - 1]);
     if (last->block != block) put_block(p, last->block);
     block = last->block;
-    put_row(p, i);
+    put_contents_row(p, i);
   }
 }

@@ -158,7 +158,7 @@ const char *kernel_nodes_text(const Kernel *k)
 
 /* Prints for example
  *   //   nodes      %14 add, %15 relu; joined by pass fuse */
-static void put_nodes(const Kernel *k)
+static void put_nodes_line(const Kernel *k)
 {
   EMIT_WRAPPED(k->p, "//              ", "//   nodes      %s%s\n", kernel_nodes_text(k),
                k->group->n > 1 ? "; joined by pass fuse" : "");
@@ -307,7 +307,7 @@ void put_head(const Kernel *k)
     put_columns_lines(k);
     return;
   }
-  put_nodes(k);
+  put_nodes_line(k);
   put_precision(k);
   put_shape(k);
   put_library_line(k);

@@ -160,7 +160,7 @@ static bool sums_norms(const Kernel *k)
  * also spill if a thread keeps many numbers of a long sum, a row, a tile or an update with norms.
  * Then it is told the blocks per multiprocessor: two (column_part_rows), one if two do not fit, or
  * three if two do; four for an update. */
-static void put_bounds(const Kernel *k, unsigned block)
+static void put_launch_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
   if (makes_parts(k) || holds_row(k) || holds_tile(k))
@@ -177,7 +177,7 @@ static void put_bounds(const Kernel *k, unsigned block)
 static void put_kernel(Kernel *k)
 {
   const Launch *launch = k->group->n_parts ? put_functions(k) : NULL;
-  put_bounds(k, k->part->at.block);
+  put_launch_bounds(k, k->part->at.block);
   if (k->command->columns) {
     emit_columns(k, &k->command->conv);
     return;

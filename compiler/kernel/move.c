@@ -17,7 +17,7 @@ static uint32_t axis_of(const Node *n, int64_t axis)
 
 /* Prints a loop that copies one input: [outer, its size along the axis times inner] to [outer,
  * all]. */
-static void put_part(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int64_t *at)
+static void put_input(Kernel *k, uint32_t input, uint32_t axis, int64_t row, int64_t *at)
 {
   const Node *x = ir_in(k->c, ir_node(k->g, k->group->nodes[0]), input);
   int64_t outer = dims_product(x->dim, axis), own = dims_product(x->dim + axis, x->rank - axis);
@@ -98,7 +98,7 @@ void emit_cat(Kernel *k)
       continue;
     }
     many = 1;
-    put_part(k, i, axis, row, &at);
+    put_input(k, i, axis, row, &at);
   }
 }
 

@@ -112,7 +112,7 @@ static void put_tensor(const Kernel *k, uint32_t i)
          (long long)ir_elements(ir_node(k->g, v)), name, conversion_name(k, "from", dtype), given);
 }
 
-static void put_results(const Kernel *k)
+static void put_own_results(const Kernel *k)
 {
   for (uint32_t i = own_of(own_node(k))->n_inputs; i < n_tensors(k); i++) {
     Value v = own_tensor(k->g, k->group, i);
@@ -260,5 +260,5 @@ void emit_own(Kernel *k)
   if (!cpu && own->shared > 0)
     EMIT(k->p, "__shared__ __align__(16) unsigned char shared[%lld];\n", (long long)own->shared);
   put_frame(k);
-  put_results(k);
+  put_own_results(k);
 }

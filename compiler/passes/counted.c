@@ -89,20 +89,21 @@ static bool is_mixed(const Counted *p, const Node *n)
 
 /* Whether both compute the same value. Pass simplify, which shares such nodes, runs later. Values
  * are taken for different after *left comparisons of nodes. */
-static bool compare(const Graph *g, Value a, Value b, int *left)
+static bool compute_the_same(const Graph *g, Value a, Value b, int *left)
 {
   const Node *x = ir_node(g, a), *y = ir_node(g, b);
   if (a.id == b.id) return true;
   bool same = (*left)-- > 0 && x->op == y->op && x->stream == y->stream && x->n_in == y->n_in &&
               !memcmp(x->attr, y->attr, sizeof x->attr) && !op_draws(x);
-  for (uint32_t i = 0; i < x->n_in && same; i++) same = compare(g, x->in[i], y->in[i], left);
+  for (uint32_t i = 0; i < x->n_in && same; i++)
+    same = compute_the_same(g, x->in[i], y->in[i], left);
   return same;
 }
 
 static bool is_same(const Graph *g, Value a, Value b)
 {
   int left = 1000;
-  return compare(g, a, b, &left);
+  return compute_the_same(g, a, b, &left);
 }
 
 static void divided(const Counted *p, const Node *n, Part *out)

@@ -278,7 +278,7 @@ static bool inputs_follow(const Layouts *l, const Node *n, uint32_t rank, bool o
 
 /* Returns v, a row value for a row op on x, with the axes of x that are not in `gone`, in the order
  * of the language. In the layout of x, axes of size 1 may be elsewhere, so v is reshaped. */
-static Value as_rows(Layouts *l, Value v, const Node *x, uint64_t gone)
+static Value as_row_values(Layouts *l, Value v, const Node *x, uint64_t gone)
 {
   int64_t dim[MAX_RANK];
   uint32_t rank = 0;
@@ -296,7 +296,7 @@ static void lay_row_inputs(Layouts *l, Node *n, const Node *x, uint64_t gone)
     uint32_t have = ir_in(l->c, n, i)->rank;
     bool element = have == x->rank;
     n->in[i] = relaid(l, n->in[i], element ? LAYOUT_channels_last : LAYOUT_row_major);
-    if (!element && have != 0) n->in[i] = as_rows(l, n->in[i], x, gone);
+    if (!element && have != 0) n->in[i] = as_row_values(l, n->in[i], x, gone);
   }
 }
 

@@ -14,7 +14,7 @@ typedef struct Turned {
   Value op, dy; /* dy: placeholder for the gradient of one output; the others are 0 */
 } Turned;
 
-static bool refuse(const Turned *t, const char *what, const Node *n)
+static bool refuse_backward(const Turned *t, const char *what, const Node *n)
 {
   Compile *c = t->f->b.c;
   const OwnOp *own = own_of(ir_node(c->graph, t->op));
@@ -40,11 +40,12 @@ static bool can_turn(const Turned *t, uint32_t first)
     for (uint32_t i = 0; i < n->n_in; i++)
       of_dy[id] = of_dy[id] || (of_dy[n->in[i].id] && own_reads_elements(n, i));
     if (!of_dy[id]) continue;
-    if (op_has(n, T_crosses)) return refuse(t, "`scan`", n);
+    if (op_has(n, T_crosses)) return refuse_backward(t, "`scan`", n);
     if (own && !own_has_backward(g, (Value){id}))
-      return refuse(t, arena_printf(c->arena, "op `%s`: it has no `backward`", own->name), n);
+      return refuse_backward(t, arena_printf(c->arena, "op `%s`: it has no `backward`", own->name),
+                             n);
     if (ir_stops_gradient(g, n))
-      return refuse(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);
+      return refuse_backward(t, arena_printf(c->arena, "`%s`", op_of(n)->name), n);
   }
   return true;
 }

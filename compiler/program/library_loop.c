@@ -209,7 +209,7 @@ static void put_set(Printer *p)
   EMIT_WRAPPED(p, " * ", " * %s. */\n", comment_of(p, t.at));
 }
 
-static void put_block(Printer *p, uint32_t block)
+static void put_loop_block(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
   const ampc_block *b = &g->blocks[block];
@@ -273,5 +273,5 @@ void put_loop_header(Printer *p)
     EMIT_WRAPPED(p, "    ", "%s;\n", function_head(p, i));
   }
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_loop_block(g, i)) put_block(p, i);
+    if (is_loop_block(g, i)) put_loop_block(p, i);
 }

@@ -15,7 +15,7 @@ static void put_operand(Text *out, ampc_operand o)
 }
 
 /* Prints for example launch <64, 256> (work+0, master+2048, work+4096), and 7 for a number. */
-static void put_launch(Text *out, const ampc_launch *l)
+static void put_plan_launch(Text *out, const ampc_launch *l)
 {
   text_printf(out, "launch <%u, %u> (", l->grid, l->block);
   for (uint32_t i = 0; i < l->n_args; i++) {
@@ -134,7 +134,7 @@ static void put_conv(Text *out, const ampc_command *command)
 }
 
 /* Prints " f32[4096] = each member's slice of the sum, in a step's last body". */
-static void put_exchange(Text *out, const ampc_exchange *x)
+static void put_plan_exchange(Text *out, const ampc_exchange *x)
 {
   static const char *const what[] = {[AMPC_SUM] = "sum over all members",
                                      [AMPC_SLICE] = "each member's slice of the sum",
@@ -146,14 +146,14 @@ static void put_exchange(Text *out, const ampc_exchange *x)
   text_printf(out, "%s%s", what[x->kind], x->closing ? ", in a step's last body" : "");
 }
 
-static void put_commands(Text *out, const ampc_command *commands, uint32_t n, int indent);
+static void put_plan_commands(Text *out, const ampc_command *commands, uint32_t n, int indent);
 
-static void put_command(Text *out, const ampc_command *command, int indent)
+static void put_plan_command(Text *out, const ampc_command *command, int indent)
 {
   text_printf(out, "%*s%-*s ", indent, "", 30 - indent, command->label);
   switch (command->kind) {
   case AMPC_LAUNCH_KERNEL:
-    put_launch(out, &command->as.launch);
+    put_plan_launch(out, &command->as.launch);
     break;
   case AMPC_GEMM:
     put_gemm(out, command);
@@ -174,19 +174,19 @@ static void put_command(Text *out, const ampc_command *command, int indent)
     break;
   case AMPC_EXCHANGE:
     if (command->as.exchange.desc.count) put_operand(out, command->as.exchange.at);
-    put_exchange(out, &command->as.exchange.desc);
+    put_plan_exchange(out, &command->as.exchange.desc);
     break;
   case AMPC_REPEAT:
     text_printf(out, "%lld times, t = 0 ..", (long long)command->as.repeat.count);
   }
   text_printf(out, "    # line %u\n", command->line);
   if (command->kind == AMPC_REPEAT)
-    put_commands(out, command->as.repeat.commands, command->as.repeat.n_commands, indent + 2);
+    put_plan_commands(out, command->as.repeat.commands, command->as.repeat.n_commands, indent + 2);
 }
 
-static void put_commands(Text *out, const ampc_command *commands, uint32_t n, int indent)
+static void put_plan_commands(Text *out, const ampc_command *commands, uint32_t n, int indent)
 {
-  for (uint32_t i = 0; i < n; i++) put_command(out, &commands[i], indent);
+  for (uint32_t i = 0; i < n; i++) put_plan_command(out, &commands[i], indent);
 }
 
 void emit_plan(Compile *c, Text *out)
@@ -200,7 +200,7 @@ void emit_plan(Compile *c, Text *out)
           s->fires ? ", " : "",
           ir_fires_text(c->arena, p->blocks[b].period, p->blocks[b].n_periods, s->fires, " "),
           s->n_commands);
-      put_commands(out, s->commands, s->n_commands, 2);
+      put_plan_commands(out, s->commands, s->n_commands, 2);
     }
   }
   int64_t total = 0;

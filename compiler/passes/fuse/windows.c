@@ -54,8 +54,8 @@ static bool fits_pad(const Fuse *f, Value v, const Node *x)
 
 /* True if the writer has only cheap elementwise nodes, which fit the operand x of the reader, and
  * only the two sets read them. */
-static bool makes_operand(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x,
-                          bool (*fits)(const Fuse *f, Value v, const Node *x))
+static bool makes_operand_of_frame(const Fuse *f, uint32_t reader, uint32_t writer, const Node *x,
+                                   bool (*fits)(const Fuse *f, Value v, const Node *x))
 {
   const Members *w = &f->sets.at[writer];
   for (uint32_t i = 0; i < w->nodes.n; i++) {
@@ -123,7 +123,8 @@ static void join_makers(Fuse *f, uint32_t id)
     if (!writer || writer == reader) continue;
     const Node *x = ir_node(f->g, n->in[k]);
     if (run_together(f, f->sets.at[writer].nodes.at[0], id) &&
-        makes_operand(f, reader, writer, x, fits_windows) && !fuse_makes_cycle(f, reader, writer))
+        makes_operand_of_frame(f, reader, writer, x, fits_windows) &&
+        !fuse_makes_cycle(f, reader, writer))
       fuse_join(f, reader, writer);
   }
 }
@@ -133,7 +134,7 @@ static void join_padded(Fuse *f, uint32_t id)
   Value x = value_root(f->g, node_at(f, id)->in[0]);
   uint32_t reader = f->group[id], writer = f->group[x.id];
   if (writer && run_together(f, f->sets.at[writer].nodes.at[0], id) &&
-      makes_operand(f, reader, writer, ir_node(f->g, x), fits_pad) &&
+      makes_operand_of_frame(f, reader, writer, ir_node(f->g, x), fits_pad) &&
       !fuse_makes_cycle(f, reader, writer))
     fuse_join(f, reader, writer);
 }
