@@ -17,6 +17,7 @@ struct KernelFacts {
   uint32_t first, n;
   uint32_t group, part; /* the numbers of the group and of the part whose facts are added */
   bool shapes;          /* shapes of values matter: the kernel has no indices */
+  bool gaps;            /* results with gaps between rows have an index of their own */
   KernelArgs args;      /* arguments of the group; they identify streams */
 };
 
@@ -106,7 +107,7 @@ static void add_node(KernelFacts *f, const Node *n)
   if (inside || through || literal) add(f, n->op);
   if (inside) add(f, (int64_t)(intptr_t)n->row);
   if (inside) add(f, n->place.space);
-  if (inside) add(f, f->shapes ? n->layout : n->pitch != 0);
+  if (inside) add(f, f->shapes ? n->layout : f->gaps && n->pitch);
   if (literal || through) add_attributes(f, n);
   if (!f->shapes) return;
   add_dims(f, n->dim, n->rank);
@@ -124,10 +125,19 @@ static void add_value(KernelFacts *f, Value v)
 }
 
 /* Adds an operand of n. If the kernel has indices, these say all about views and moves before it.
- * Row ops convert all floats alike. */
+ * Row ops convert all floats alike. Among floats, the numbers 1 and 1.0 are the same. */
 static void add_operand(KernelFacts *f, const Node *n, Value v)
 {
   DType type = ir_node(f->g, v)->dtype;
+  const Node *root = ir_node(f->g, value_root(f->g, v));
+  bool converts = !f->shapes && !op_has(n, T_as_is | T_casts) && ir_meets_floats(f->g, n);
+  if (converts && op_has(root, T_literal)) {
+    bool real = root->op == OP_number;
+    Attr number = {.f = real ? attr_float(root, "value") : (double)attr_int(root, "value")};
+    add(f, -1);
+    add(f, number.i);
+    return;
+  }
   add_value(f, f->shapes ? v : value_root(f->g, v));
   if (!f->shapes) add(f, op_of(n)->tmpl == TMPL_row && dtype_is_float(type) ? AMPC_F32 : type);
 }
@@ -166,11 +176,12 @@ static void add_walk(KernelFacts *f, const KernelPart *part)
     add_dims(f, (int64_t[]){r->shape.part_rows, r->tile.vector, r->tile.lanes, r->vector}, 4);
     add(f, (int64_t)r->walk.threads << 8 | r->columns << 2 | r->odd << 1 | r->flat);
   }
-  bool gaps = false;
-  for (uint32_t i = 0; i < part->group->n; i++)
-    gaps |= ir_node(f->g, part->group->nodes[i])->pitch != 0;
-  add(f, gaps);
-  if (gaps) add_index(f, &part->access->pitched);
+  const KernelAccess *a = part->access;
+  f->gaps = false;
+  for (uint32_t i = 0; i < part->group->n && !index_equal(&a->pitched, &a->dense); i++)
+    f->gaps |= ir_node(f->g, part->group->nodes[i])->pitch != 0;
+  add(f, f->gaps);
+  if (f->gaps) add_index(f, &a->pitched);
 }
 
 /* Adds the stream, an argument. Kernels of evaluations key random numbers differently. */

@@ -38,7 +38,10 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
  * On the CPU, key "library" names the library's implementation of a convolution. */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
-  static const char *const kinds[] = {"kernel", "gemm", "conv"};
+  static const char *const kinds[] = {[COMMAND_kernel] = "kernel",
+                                      [COMMAND_gemm] = "gemm",
+                                      [COMMAND_conv] = "conv",
+                                      [COMMAND_exchange] = "exchange"};
   json_t *out = json_pack(
       "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:s?, s:I, s:o*, s:o, s:s*, s:s*}", "name",
       row->name, "kind", kinds[row->kind], "template", row->frame, "types", row->types, "shape",
