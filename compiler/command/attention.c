@@ -5,7 +5,6 @@
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/attention.h"
 #include <assert.h>
-#include <string.h>
 
 /* Indices of the inputs of attention and of attention_backward. */
 enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };

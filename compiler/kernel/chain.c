@@ -1,8 +1,6 @@
-/* Prints the elementwise nodes of a group, one statement each. Operands in memory are addressed by
- * strides over the shape of the nodes, so broadcasting, transposing and slicing are just other
- * strides. The frame turns such an access into an index in the variables of its loops. */
+/* Prints the elementwise nodes of a group, one statement each. The command has an index for each
+ * operand in memory, so broadcasting, transposing and slicing are just other indices. */
 #include "kernel_parts.h"
-#include <string.h>
 
 static bool is_move(const Node *n)
 {

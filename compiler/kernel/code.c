@@ -2,8 +2,6 @@
  * type in which the op computes, and results are rounded to the type of the node. */
 #include "kernel_parts.h"
 #include "compiler/graph/columns.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- words of formulas ---- */
 

@@ -2,8 +2,6 @@
 #include "kernel_parts.h"
 #include "compiler/base/embedded.h"
 #include "kernels.h"
-#include <assert.h>
-#include <string.h>
 
 /* ---- what a kernel is ---- */
 

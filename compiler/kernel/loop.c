@@ -1,7 +1,6 @@
 /* The loops of row kernels, over the elements of a row or over the rows of some columns, and their
  * long sums. */
 #include "row.h"
-#include <string.h>
 
 void row_open(const RowKernel *r, const char *line)
 {

@@ -2,7 +2,6 @@
  * order are merged, which saves index arithmetic. If the last axis allows it, a thread processes a
  * vector at once: Note [vectors] in compiler/command/walk.c. */
 #include "kernel_parts.h"
-#include <string.h>
 
 typedef struct Map {
   Kernel *k;

@@ -44,10 +44,22 @@ static void note_line(Printer *p, const char *file, uint32_t line)
   while (b->lines.n < p->line) vec_push(b->arena, &b->lines, (Origin){file, line});
 }
 
+/* Prints a text without its comments. */
+static void put_bare(Printer *p, const char *text)
+{
+  for (const char *comment; (comment = strstr(text, "//")); text = comment + strcspn(comment, "\n"))
+    text_add(p->out, text, (size_t)(comment - text));
+  text_puts(p->out, text);
+}
+
 /* Records the origins of lines. A text may end in the middle of a line. The next text continues the
  * line, whose origin is the text that began it. */
 static void put_lines(Printer *p, const char *file, uint32_t at, const char *text)
 {
+  if (p->bare) {
+    put_bare(p, text);
+    return;
+  }
   while (*text) {
     const char *end = strchr(text, '\n');
     size_t n = end ? (size_t)(end - text) : strlen(text);
@@ -63,24 +75,13 @@ static void put_lines(Printer *p, const char *file, uint32_t at, const char *tex
   }
 }
 
-/* Prints a text without its comments. */
-static void put_bare(Printer *p, const char *text)
-{
-  for (const char *comment; (comment = strstr(text, "//")); text = comment + strcspn(comment, "\n"))
-    text_add(p->out, text, (size_t)(comment - text));
-  text_puts(p->out, text);
-}
-
 void printer_put(Printer *p, const char *file, int at, const char *fmt, ...)
 {
   va_list ap;
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
-  if (p->bare)
-    put_bare(p, text);
-  else
-    put_lines(p, tree_path(file), (uint32_t)at, text);
+  put_lines(p, tree_path(file), (uint32_t)at, text);
 }
 
 void printer_append(Printer *p, const Text *text, const void *blame)
@@ -94,6 +95,11 @@ void printer_append(Printer *p, const Text *text, const void *blame)
 }
 
 enum { WIDEST = 112, STATEMENT = 100 /* columns */ };
+
+static size_t room_of(const Printer *p, size_t width)
+{
+  return p->bare ? SIZE_MAX / 2 : width - 2 * (size_t)p->indent;
+}
 
 /* Returns where to break a line with `room` columns left after `lead`: after the last comma that
  * fits and is followed by a space, outside of strings and braces. If no comma fits, after the first
@@ -124,11 +130,7 @@ void printer_wrap(Printer *p, const char *file, int at, const char *next, const 
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
-  if (p->bare) {
-    put_bare(p, text);
-    return;
-  }
-  size_t n = strcspn(text, "\n"), room = WIDEST - 2 * (size_t)p->indent;
+  size_t n = strcspn(text, "\n"), room = room_of(p, WIDEST);
   const char *lead = "", *from = kept_name(p, tree_path(file));
   while (strlen(lead) + n > room) {
     size_t stop = break_of(lead, text, n, room - strlen(lead));
@@ -183,11 +185,7 @@ void printer_statement(Printer *p, const char *file, int at, const char *fmt, ..
   va_start(ap, fmt);
   const char *text = arena_vprintf(p->c->arena, fmt, ap);
   va_end(ap);
-  if (p->bare) {
-    put_bare(p, text);
-    return;
-  }
-  size_t n = statement_size(text), room = STATEMENT - 2 * (size_t)p->indent;
+  size_t n = statement_size(text), room = room_of(p, STATEMENT);
   size_t with_comment = room + WIDEST - STATEMENT;
   while (n > room || strcspn(text, "\n") > with_comment) {
     size_t stop = statement_break(text, n, room);

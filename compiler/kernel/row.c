@@ -9,8 +9,6 @@
  * The first loop that needs a stored value computes it, and later loops load it. A value that is
  * not stored is computed again in each loop that needs it. */
 #include "row.h"
-#include <assert.h>
-#include <string.h>
 
 /* ---- operands ---- */
 

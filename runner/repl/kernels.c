@@ -207,26 +207,6 @@ static Edit *edit_of(const Kernels *k, Compile *c, uint32_t i, XXH128_hash_t *ke
   return find_edit(k, c->program->kernels[i].name, *key);
 }
 
-/* Returns the key of what runs as kernel i, edited or emitted. */
-static XXH128_hash_t current_key(const Kernels *k, Compile *c, uint32_t i)
-{
-  XXH128_hash_t key;
-  const Edit *e = edit_of(k, c, i, &key);
-  return e ? XXH3_128bits(e->text, e->size) : key;
-}
-
-/* Writes the text that runs as kernel i. */
-static void current_text(const Kernels *k, Compile *c, uint32_t i, Text *text)
-{
-  XXH128_hash_t key;
-  const Edit *e = edit_of(k, c, i, &key);
-  text_init(text, c->arena);
-  if (e)
-    text_add(text, e->text, e->size);
-  else
-    emit_kernel(c, i, text);
-}
-
 /* Builds kernels, many by two C compilers in parallel. If all kernels of a program are missing,
  * they are one text, so that `amp train` of the same job finds them in the cache. */
 static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
@@ -259,9 +239,14 @@ ampc_status kernels_load(Kernels *k, Compile *c, const ampc_program *running)
                arena_array(c->arena, XXH128_hash_t, p->n_kernels + 1), 0};
   k->loads++;
   for (uint32_t i = 0; i < p->n_kernels; i++) {
-    keys[i] = current_key(k, c, i);
+    const Edit *e = edit_of(k, c, i, &keys[i]);
+    if (e) keys[i] = XXH3_128bits(e->text, e->size);
     if (find_known(k, keys[i])) continue;
-    current_text(k, c, i, &m.texts[m.n]);
+    m.texts[m.n] = text_new(c->arena);
+    if (e)
+      text_add(&m.texts[m.n], e->text, e->size);
+    else
+      emit_kernel(c, i, &m.texts[m.n]);
     m.names[m.n] = p->kernels[i].name;
     m.keys[m.n++] = keys[i];
   }

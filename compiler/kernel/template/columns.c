@@ -2,7 +2,6 @@
  * conv_whole_weight.cu: see words.def), and the kernels of convolutions. */
 #include "template.h"
 #include "runtime/plan/conv_sizes.h"
-#include <string.h>
 
 /* True if this is a gradient of images with a stride. Then not every tap falls on a pixel of dy. */
 bool is_strided(const Template *t)

@@ -3,8 +3,6 @@
  * the vector, the elementwise nodes that compute x, if pass fuse has put them into this kernel.
  * `$x` is the element. */
 #include "template.h"
-#include <assert.h>
-#include <string.h>
 
 /* True if the value `of` needs v, which the same kernel computes. */
 static bool needs(const Kernel *k, Value of, Value v)

@@ -8,7 +8,6 @@
 #include "compiler/kernel/kernels.h"
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool has_attr(const OpInfo *op, const char *name)

@@ -18,7 +18,6 @@
 #include "ampc_state.h"
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 typedef struct PlacedRoom {
   Room room;
