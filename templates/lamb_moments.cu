@@ -5,11 +5,8 @@
 __global__ void $name($arguments)
 {
   $lines parameters
-  const real eps = $eps, weight_decay = $weight_decay;
-  const real beta2 = $beta2, fresh1 = R(1.0) - $beta1, fresh2 = R(1.0) - beta2;
-@bias_correction  const real t = (real)optimizer->taken;
-@bias_correction  const real correct1 = R(1.0) / -ampc_expm1(t * ampc_log1p(-fresh1));
-@bias_correction  const real correct2 = ampc_sqrt(-ampc_expm1(t * ampc_log1p(-fresh2)));
+  const real weight_decay = $weight_decay;
+  $constants
   $lines factor
   $lines taken
   if (taken)
@@ -25,16 +22,11 @@ __global__ void $name($arguments)
       $lines moments
       VECTOR_EACH(4, j) {
         $lines gradient
-        const real m = m_at[j] + fresh1 * (g - m_at[j]);
-        const real v = beta2 * v_at[j] + fresh2 * g * g;
-@bias_correction        const real u = correct1 * (m / (ampc_sqrt(v) / correct2 + eps)) +
-@bias_correction            weight_decay * w_at[j];
-@!bias_correction        const real u = m / (ampc_sqrt(v) + eps) + weight_decay * w_at[j];
-        m_at[j] = m;
-        v_at[j] = v;
-        g_at[j] = u;
-        ROW_PUT(weight_part) += c + j < n ? w_at[j] * w_at[j] : R(0.0);
-        ROW_PUT(change_part) += c + j < n ? u * u : R(0.0);
+        const real w = w_at[j];
+        $formula
+        g_at[j] = change;
+        ROW_PUT(weight_part) += c + j < n ? w * w : R(0.0);
+        ROW_PUT(change_part) += c + j < n ? change * change : R(0.0);
       }
       VECTOR_STORE(grad + i, g_at);
       $lines stores

@@ -1,12 +1,4 @@
-/* Note [lamb]: You et al., 2020, algorithm 2, over a group of parameters. t is the number of
- * updates, including this one:
- *   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
- *   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + decay w
- *   w -= lr |w| / |u| u
- * |w| and |u| are norms of the whole parameter; |w| / |u| is 1 if either norm is 0. Without
- * bias_correction there are no divisors 1 - beta^t. Without always_adapt the ratio is 1 if decay is
- * 0. There are three kernels: lamb_moments.cu computes u, trust_ratio.cu the ratio, and this kernel
- * w. */
+/* The last kernel of LAMB; Note [lamb] in compiler/graph/optimizers.def has its formula. */
 __global__ void $name($arguments)
 {
   $lines parameters

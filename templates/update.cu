@@ -1,14 +1,15 @@
-/* This file is the frame of updates of a group of parameters, element by element. templates/<op>.cu
- * has the formula of an update as two sections: `constants`, and `formula`, which computes the new
- * weight w from w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are
- * the moments 1 to 3; bf16 weights and moments are f32 there. Gradients are cleared whether the update is applied or not. While
+/* This file is the frame of updates of a group of parameters, element by element. The row of the
+ * optimizer in compiler/graph/optimizers.def has the formula. It computes the new weight w from w and g, the
+ * gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments; bf16 weights and
+ * moments are f32 there. Gradients are cleared whether the update is applied or not. While
  * `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group also gives the sum
  * of the squares of its new weights and of their changes. Sections that the frame does not use are
  * for LAMB's kernels. */
 __global__ void $name($arguments)
 {
 @sums@clamp1@!sliced  $lines parameters
-  $lines constants
+  const real lr = $lr, weight_decay = $weight_decay;
+  $constants
   $lines factor
   $lines limits
   if (taken) {
@@ -29,7 +30,7 @@ __global__ void $name($arguments)
 @!decoupled@!decoupled_weight_decay  g += weight_decay * w;
 @decoupled  w -= lr * weight_decay * w;
 @decoupled_weight_decay  w -= lr * weight_decay * w;
-  $lines formula
+  $formula
 // --- factor
   const real factor = (real)optimizer->factor;
 @clip_value  const real most = $clip_value;

@@ -12,7 +12,8 @@ typedef struct CodeParser {
   const char *at;
   FormulaWords words;
   const char *attributes[MAX_ATTR];
-  const char *names[MAX_STATEMENTS + 2]; /* those that the statements so far define; dy, y */
+  /* those that the statements so far define; before them those that may be used from the start */
+  const char *names[MAX_CODE_NAMES + MAX_STATEMENTS];
   int condition; /* attribute of the brackets around `at`; -1: no brackets */
   CodeStatement statements[MAX_STATEMENTS];
   uint32_t n_statements;
@@ -230,6 +231,25 @@ OpCode lets_parse(Arena *arena, const char *op, const char *text, const OpSignat
     p.at++;
   }
   if (*p.at) formula_broken(&p.words, "nothing may follow:", p.at, 8);
+  return keep(&p);
+}
+
+OpCode update_parse(Arena *arena, const char *optimizer, const char *text, const char *const *names,
+                    uint32_t n_names)
+{
+  CodeParser p = {.arena = arena, .at = text, .condition = -1};
+  p.words = (FormulaWords){.place = arena_printf(arena, "optimizers.def: %s", optimizer),
+                           .names = p.names};
+  if (n_names > MAX_CODE_NAMES) formula_broken(&p.words, "more than MAX_CODE_NAMES", text, 0);
+  memcpy(p.names, names, n_names * sizeof *names);
+  p.words.n_names = n_names;
+  while (*p.at) {
+    p.at += strspn(p.at, "; ");
+    if (strncmp(p.at, "let ", 4) == 0)
+      read_statement(&p);
+    else if (*p.at)
+      add_statement(&p, STATEMENT_set, read_name(&p));
+  }
   return keep(&p);
 }
 

@@ -1,4 +1,5 @@
-/* The columns of code and gradients in ops.def, parsed. No other file reads their text.
+/* The columns of code and gradients in ops.def and of formulas in optimizers.def, parsed. No other
+ * file reads their text.
  *
  * The code of a map op is one statement, the value of an element. The code of a row op is a list of
  * statements about a row; see Note [row programs] in ops.def. Their values are formulas. */
@@ -11,6 +12,7 @@
 enum {
   MAX_SIGNATURE = 12,  /* inputs in a signature; a variadic input counts once */
   MAX_STATEMENTS = 12, /* in one op's code; argmax and argmin count as two */
+  MAX_CODE_NAMES = 24, /* names that code may use before a statement defines any */
 };
 
 typedef enum StatementKind {
@@ -26,7 +28,8 @@ typedef enum StatementKind {
   STATEMENT_let,
   /* results: one of these is an op's last statement */
   STATEMENT_each, /* one per element */
-  STATEMENT_row   /* one per row */
+  STATEMENT_row,  /* one per row */
+  STATEMENT_set   /* of an optimizer: the new value of `name`, which later statements read */
 } StatementKind;
 
 static inline bool statement_reduces(StatementKind k)
@@ -69,6 +72,9 @@ OpCode code_parse(Arena *arena, const char *op, const char *text,
  * gradients, dy and y are names. */
 OpCode lets_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool gradient);
+/* Parses the formula of an optimizer, which may use these names. */
+OpCode update_parse(Arena *arena, const char *optimizer, const char *text, const char *const *names,
+                    uint32_t n_names);
 /* Returns the statement that defines a name; NULL if there is none. */
 const CodeStatement *code_statement(const OpCode *code, const char *name);
 

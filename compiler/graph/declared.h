@@ -41,6 +41,8 @@ typedef enum Rounding { ROUND_stochastic, ROUND_nearest, ROUND_kahan } Rounding;
 
 typedef enum OptimizerKind {
 #define AMPC_OPTIMIZER(name, ...) OPT_##name,
+#define AMPC_VARIANT(name, ...)   OPT_##name,
+#define AMPC_MEASURED(name, ...)  OPT_##name,
 #include "optimizers.def"
   OPT_COUNT
 } OptimizerKind;

@@ -54,11 +54,13 @@ static char *trim(char *s)
   return s;
 }
 
-/* Parses an input: "weight?" (optional), "tensors*" (any number), "settings?*" (both). */
+/* Parses an input: "weight?" (optional), "tensors*" (any number), "settings?*" (both), "lr=0.1". */
 static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
   InputInfo *in = &p->out->input[p->out->n_inputs++];
+  in->standard = strchr(item, '=');
+  if (in->standard) *strchr(item, '=') = 0, in->standard++;
   size_t n = strlen(item);
   in->variadic = item[n - 1] == '*';
   if (in->variadic) item[--n] = 0;
@@ -178,14 +180,17 @@ static FileArg parse_file_arg(const OpInfo *op, const char *word)
   broken(op->name, "no argument of a file op:", word);
 }
 
+bool op_takes(const OpInfo *op, FileArg what)
+{
+  uint32_t i = 0;
+  while (i < op->n_file_args && op->file_args[i] != what) i++;
+  return i < op->n_file_args;
+}
+
 /* Parses the arguments of a file op's kernel in templates/<op>.cu, in order: "inputs metric state".
  * Or parses what members exchange. */
 static void parse_file_args(OpInfo *op)
 {
-  char file[64];
-  snprintf(file, sizeof file, "%s.cu", op->name);
-  if (op->tmpl == TMPL_file && !embedded_find(file))
-    broken(op->name, "there is no templates/", file);
   char copy[MAX_FILE_ARGS * 16], *rest;
   if (strlen(op->code_text) >= sizeof copy)
     broken(op->name, "too long a list of arguments:", op->code_text);
@@ -195,13 +200,10 @@ static void parse_file_args(OpInfo *op)
     op->file_args[op->n_file_args] = parse_file_arg(op, word);
     if (op->file_args[op->n_file_args++] == FILE_random) op->code.random = "uniform";
   }
-}
-
-bool op_takes(const OpInfo *op, FileArg what)
-{
-  uint32_t i = 0;
-  while (i < op->n_file_args && op->file_args[i] != what) i++;
-  return i < op->n_file_args;
+  char file[64];
+  snprintf(file, sizeof file, "%s.cu", op->name);
+  if (op->tmpl == TMPL_file && !op_takes(op, FILE_ranges) && !embedded_find(file))
+    broken(op->name, "there is no templates/", file);
 }
 
 /* Rejects a variadic row op: row kernels have a fixed number of operands. */

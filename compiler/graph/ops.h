@@ -32,8 +32,9 @@ typedef struct AttrInfo {
 
 typedef struct InputInfo {
   const char *name;
-  bool optional; /* may be absent: value 0 */
-  bool variadic; /* any number of inputs; only the last input can be variadic */
+  bool optional;        /* may be absent: value 0 */
+  bool variadic;        /* any number of inputs; only the last input can be variadic */
+  const char *standard; /* of a setting: its default in the language; NULL: it must be given */
 } InputInfo;
 
 typedef struct OpSignature {

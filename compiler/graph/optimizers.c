@@ -1,7 +1,7 @@
-/* The optimizer table: rows from optimizers.def, and look-up by name. The words of a row are
- * checked against the update's row in ops.def; kernel/template/words.c checks them against
- * templates. */
+/* The optimizer table: rows from optimizers.def, and look-up by name. A row is checked against its
+ * op and its formula; kernel/template/words.c checks that some text uses each word. */
 #include "optimizers.h"
+#include "compiler/base/names.h"
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,15 +9,27 @@
 #include <string.h>
 
 static OptimizerInfo table[OPT_COUNT] = {
-#define AMPC_OPTIMIZER(row, op, measure_op, moment_list, flag_list, variant_list)                  \
+#define ROW(row, op, measure_op, moment_list, flag_list, always_list, formula)                     \
   [OPT_##row] = {.name = #row,                                                                     \
                  .update = OP_##op,                                                                \
                  .measure_text = measure_op,                                                       \
                  .moments_text = moment_list,                                                      \
                  .flags_text = flag_list,                                                          \
-                 .variant_text = variant_list},
+                 .always_text = always_list,                                                       \
+                 .formula_text = formula,                                                          \
+                 .of = OPT_COUNT,                                                                  \
+                 .defaults_text = ""},
+#define AMPC_OPTIMIZER(row, op, settings, ...) ROW(row, op, "", __VA_ARGS__)
+#define AMPC_MEASURED(row, op, measure, moments, flags, formula)                                   \
+  ROW(row, op, #measure, moments, flags, "", formula)
+#define AMPC_VARIANT(row, row_of, defaults, always)                                                \
+  [OPT_##                                                                                          \
+      row] = {.name = #row, .of = OPT_##row_of, .defaults_text = defaults, .always_text = always},
 #include "optimizers.def"
+#undef ROW
 };
+const char *const moment_names[MAX_MOMENTS] = {"m", "v", "u"};
+static Arena *memory; /* holds the parsed formulas */
 static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 
 void optimizer_broken(const char *name, const char *what, const char *word)
@@ -28,7 +40,7 @@ void optimizer_broken(const char *name, const char *what, const char *word)
 
 /* ---- lists of words with conditions ---- */
 
-enum { MAX_LIST_TEXT = 80 };
+enum { MAX_LIST_TEXT = 96 };
 
 /* Words point into these copies of the columns, which the parser splits in place. */
 static char texts[OPT_COUNT][3][MAX_LIST_TEXT];
@@ -58,7 +70,7 @@ static SettingCondition parse_condition(const OptimizerInfo *row, char *text)
   return c;
 }
 
-typedef void TakeWord(OptimizerInfo *row, const char *word, SettingCondition condition);
+typedef void TakeWord(OptimizerInfo *row, char *word, SettingCondition condition);
 
 /* Calls `take` for each word of a list such as "word: condition, word". */
 static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWord *take)
@@ -76,12 +88,10 @@ static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWor
   }
 }
 
-/* Adds a moment. Moments have the names of their spaces, which templates use. */
-static void take_moment(OptimizerInfo *row, const char *word, SettingCondition condition)
+static void take_moment(OptimizerInfo *row, char *word, SettingCondition condition)
 {
-  static const char *const names[MAX_MOMENTS] = {"moment1", "moment2", "moment3"};
   for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
-    if (strcmp(names[i], word) != 0) continue;
+    if (strcmp(moment_names[i], word) != 0) continue;
     row->moments |= 1u << i;
     row->keep[i] = condition;
     return;
@@ -89,11 +99,14 @@ static void take_moment(OptimizerInfo *row, const char *word, SettingCondition c
   optimizer_broken(row->name, "there is no space for", word);
 }
 
-/* Adds a flag or a word of `variant`. Flags come first, so a flag's index is its bit. */
-static void take_word(OptimizerInfo *row, const char *word, SettingCondition condition)
+/* Adds a flag. Those that are always true come last, so an argument's index is its bit. */
+static void take_word(OptimizerInfo *row, char *word, SettingCondition condition)
 {
   if (row->n_words == MAX_WORDS) optimizer_broken(row->name, "more than MAX_WORDS at", word);
+  char *value = strchr(word, '=');
+  if (value) *value++ = 0;
   row->needs[row->n_words] = condition;
+  row->flag_default[row->n_words] = value;
   row->word[row->n_words++] = word;
 }
 
@@ -118,6 +131,27 @@ static void find_settings(OptimizerInfo *row)
   add_settings(row, row->update, 0, 1);
   if (measures) add_settings(row, row->measure, 0, op_row(row->measure)->signature.n_inputs);
   add_settings(row, row->update, 1, op_row(row->update)->signature.n_inputs - 1 - measures);
+}
+
+/* Returns what follows "NAME=" in a list; NULL if the list does not have it. */
+static const char *value_in(const char *list, const char *name)
+{
+  for (const char *s = list; *s; s += *s == ',') {
+    s += strspn(s, " ");
+    size_t n = name_size(s);
+    if (is_name(s, n, name)) return s + n + 1;
+    s += strcspn(s, ",");
+  }
+  return NULL;
+}
+
+static void find_defaults(OptimizerInfo *row)
+{
+  for (uint32_t i = 0; i < row->n_settings; i++) {
+    const char *other = value_in(row->defaults_text, row->setting[i]->name);
+    row->setting_default[i] =
+        other ? arena_strndup(memory, other, strcspn(other, ", ")) : row->setting[i]->standard;
+  }
 }
 
 /* Counts the settings from i on whose names differ only in the last digit: beta1, beta2. */
@@ -217,18 +251,60 @@ static void check_update(OptimizerInfo *row)
   if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 
+/* ---- formulas ---- */
+
+/* Parses the formula. It must give each moment that the row lists a value, and no other one; and
+ * the new weight, or if norms are measured first its change. */
+static void parse_formula(OptimizerInfo *row)
+{
+  const char *names[MAX_CODE_NAMES] = {"g", "t", "w", "change"};
+  const char *result = row->measure == OP_COUNT ? "w" : "change";
+  uint32_t n = 4;
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++) names[n++] = moment_names[i];
+  for (uint32_t i = 0; i < row->n_words; i++) names[n++] = row->word[i];
+  for (uint32_t i = 0; i < row->n_settings && n < MAX_CODE_NAMES; i++)
+    names[n++] = row->setting[i]->name;
+  row->formula = update_parse(memory, row->name, row->formula_text, names, n);
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++)
+    if ((row->moments >> i & 1) != (code_statement(&row->formula, moment_names[i]) != NULL))
+      optimizer_broken(row->name, "only the list of moments or only the formula has",
+                       moment_names[i]);
+  if (!code_statement(&row->formula, result))
+    optimizer_broken(row->name, "the formula does not compute", result);
+}
+
+static void free_formulas(void)
+{
+  arena_destroy(memory);
+}
+
+/* A variant has the columns of an earlier row. */
+static void take_columns(OptimizerInfo *row, const OptimizerInfo *from)
+{
+  row->update = from->update;
+  row->measure_text = from->measure_text;
+  row->moments_text = from->moments_text;
+  row->flags_text = from->flags_text;
+  row->formula_text = from->formula_text;
+}
+
 /* Parses all rows. The ops of a row are checked first, because the rest relies on them. */
 static void parse_all(void)
 {
+  memory = arena_create();
+  atexit(free_formulas);
   for (OptimizerInfo *row = table; row < table + OPT_COUNT; row++) {
     char(*copy)[MAX_LIST_TEXT] = texts[row - table];
+    if (row->of != OPT_COUNT) take_columns(row, &table[row->of]);
     check_update(row);
     find_settings(row);
+    find_defaults(row);
     parse_list(row, row->flags_text, copy[1], take_word);
     row->n_flags = row->n_words;
     parse_list(row, row->moments_text, copy[0], take_moment);
-    parse_list(row, row->variant_text, copy[2], take_word);
+    parse_list(row, row->always_text, copy[2], take_word);
     find_arguments(row);
+    parse_formula(row);
   }
 }
 

@@ -4,7 +4,7 @@
 
 enum {
   MAX_MOMENTS = 3, /* the plan has the spaces AMPC_MOMENT1 to AMPC_MOMENT3 */
-  MAX_WORDS = 4,   /* for flags and for words of the column `variant`, together */
+  MAX_WORDS = 4,   /* for flags and for those that are always true, together */
   MAX_ARGUMENTS = MAX_SIGNATURE + MAX_WORDS
 };
 
@@ -27,18 +27,25 @@ typedef struct OptimizerArgument {
 
 typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
-  OpKind update, measure; /* measure: OP_COUNT if the column is empty */
-  const char *measure_text, *moments_text, *flags_text, *variant_text; /* see optimizers.def */
-  const InputInfo *setting[MAX_SIGNATURE]; /* inputs of `update` and `measure` */
+  OpKind update, measure; /* measure: OP_COUNT if there is none */
+  const char *measure_text, *moments_text, *flags_text, *always_text, *formula_text; /* columns */
+  OptimizerKind of;          /* of a variant: the row that has its update, else OPT_COUNT */
+  const char *defaults_text; /* of a variant: the settings with other defaults; else "" */
+  const InputInfo *setting[MAX_SIGNATURE];    /* inputs of `update` and `measure` */
+  const char *setting_default[MAX_SIGNATURE]; /* "1e-3"; NULL: it must be given */
   uint32_t n_settings;
   uint32_t moments; /* bit i: a group keeps moment i + 1 if keep[i] holds */
   SettingCondition keep[MAX_MOMENTS];
-  uint32_t n_flags, n_words; /* words: the flags, then those of the column `variant` */
+  uint32_t n_flags, n_words; /* words: the flags, then those that are always true */
   const char *word[MAX_WORDS];
-  SettingCondition needs[MAX_WORDS]; /* a flag is an error unless its condition holds */
+  const char *flag_default[MAX_WORDS]; /* "true"; NULL: false */
+  SettingCondition needs[MAX_WORDS];   /* a flag is an error unless its condition holds */
   OptimizerArgument argument[MAX_ARGUMENTS];
   uint32_t n_arguments;
+  OpCode formula; /* statements of kinds let and set */
 } OptimizerInfo;
+
+extern const char *const moment_names[MAX_MOMENTS]; /* in formulas: "m", "v", "u" */
 
 /* Returns a row. The table is parsed and checked at first use, once per process; thread-safe. A
  * mistake in the table ends the program with a message about the optimizer and the word. */
@@ -57,12 +64,15 @@ int64_t optimizer_slices(const Graph *g, const Optimizer *o);
 bool optimizer_has_group(const Graph *g, int64_t optimizer, uint32_t group); /* not an empty one */
 /* Returns the moments that any group of o keeps: bit i is moment i + 1. */
 uint32_t optimizer_moments(const Optimizer *o);
-/* True if word[0, n) is a flag that the group sets, or in the optimizer's column `variant`. */
+/* True if word[0, n) is a flag that the group sets, or one that is always true. */
 bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *word, size_t n);
 
 /* Finds the domain of the setting `name` in settings.def. `value` is the domain of the setting that
  * a schedule computes. Returns false if the table does not contain the name. */
 bool setting_domain(const char *name, ampc_domain value, ampc_domain *out);
+
+/* Returns a `def` for each optimizer, which calls _optimizer of the layer library. */
+Text optimizer_defs(Arena *arena);
 
 /* Reports a bug in a row of the table: ends the program with the row's name. */
 _Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

@@ -114,9 +114,16 @@ def arguments(text):
         yield name, kind, default is not None
 
 
+def optimizers():
+    return re.findall(r"^AMPC_(?:OPTIMIZER|VARIANT|MEASURED)\((\w+)", (ROOT / "compiler/graph/optimizers.def").read_text(), re.M)
+
+
 def library():
     """(file, def or module, arguments) of every public name, that is, one without a leading `_`."""
     for path in sorted((ROOT / "compiler/layers").glob("*.amp")):
+        for name in optimizers() if path.stem == "optimizers" else ():
+            done = subprocess.run([ampc, "--help-on", name], capture_output=True, text=True, check=True)
+            yield path.stem, "def", name, list(arguments(re.match(r"\w+\((.*?)\)\n", done.stdout, re.S).group(1)))
         text = re.sub(r"#.*", "", path.read_text())
         for m in re.finditer(r"^(def|module) ([A-Za-z]\w*)(?:\(((?:[^()]|\([^()]*\))*)\))? *\{", text, re.M):
             yield path.stem, m.group(1), m.group(2), list(arguments(m.group(3) or ""))

@@ -15,6 +15,9 @@ OPTIMIZERS = ["SGD({0}, lr=0.1, momentum=0.5)", "Adam({0}, lr=1e-3)", "AdamW({0}
               "RMSprop({0}, lr=1e-3, momentum=0.9)", "Adagrad({0}, lr=1e-2)", "Adadelta({0}, lr=0.1)",
               "LAMB({0}, lr=2e-3, weight_decay=0.01)",
               "NAdam({0}, lr=1e-3)", "RAdam({0}, lr=1e-3)", "Lion({0}, lr=1e-4, weight_decay=0.01)"]
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "compiler/graph/optimizers.def"
+OPTIMIZERS += [f"{name}({{0}}, lr=1e-3)" for name in re.findall(r"^AMPC_[A-Z]+\((\w+)", TABLE.read_text(), re.M)
+               if not any(text.startswith(name + "(") for text in OPTIMIZERS)]
 
 
 class Died(Exception):

@@ -59,8 +59,7 @@ static void test_check(void)
   /* words of the table, by subject: inputs, attributes */
   test_known(pool, "/* */\n@argmax@!ceil $x[$index] = $kernel0 + $value_out; // $oh @nobody\n");
   test_known(back, "/* */\n      $operands_dy\n$dy\n");
-  test_known(sgd, "/* */\n// --- constants\n@nesterov@moment1@!clip_value  $lr * $clamp1\n"
-                  "// --- formula\n  w -= $lr * g;\n");
+  test_known(sgd, "/* */\n@nesterov@moment1@!clip_value  $lr * $clamp1\n  $formula\n");
   test_known(columns, "/* */\n@deep$seen_d");
   test_known(whole, "/* */\n@deep@grouped $seen_d $from_x(x)");
   test_unknown(pool, "@nobody  x", "nobody");
@@ -82,12 +81,11 @@ static void test_check(void)
 /* Tests that sections are checked where they are defined, under the marks of including lines. */
 static void test_pieces(void)
 {
-  Template pool = of(OP_max_pool2d), sgd = of(OP_sgd_update);
+  Template pool = of(OP_max_pool2d);
   test_known(pool, "/* */\n@value  $lines a\n// --- b\n$ow\n// --- a\n    $lines b\n");
   test_unknown(pool, "@nobody  $lines taken", "nobody");
   test_unknown(pool, "$lines nobody", "nobody");
   test_unknown(pool, "$lines a\n// --- ab\n$x\n", "a");
-  CHECK(strstr(said_of(sgd, "/* */\n// --- formula\n"), "update.cu:11: `constants` is no section"));
   const char *deep = "/* */\n$lines a\n// --- a\n$lines b\n// --- b\n@ceil  $nobody";
   CHECK(strstr(said_of(pool, deep), "test.cu:6: `nobody` is no word"));
 }

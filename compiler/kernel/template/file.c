@@ -173,7 +173,7 @@ static int64_t walked(const Template *t)
 void put_template(Template *t, const EmbeddedFile *file)
 {
   TemplateLines lines = {.arena = t->k->c->arena};
-  template_read(&lines, t->op, file);
+  template_read(&lines, file);
   for (uint32_t i = 0; i < lines.n; i++)
     if (!(t->k->is_part && is_frame_line(lines.at[i])) && line_stands(t, lines.at[i]))
       put_line(t, lines.at[i]);
@@ -216,9 +216,12 @@ bool template_uses(Kernel *k, const char *name)
 {
   Template t = template_of(k);
   TemplateLines lines = {.arena = k->c->arena};
-  template_read(&lines, t.op, kernel_file(k));
+  template_read(&lines, kernel_file(k));
   for (uint32_t i = 0; i < lines.n; i++)
-    if (line_stands(&t, lines.at[i]) && line_uses(lines.at[i], name)) return true;
+    if (line_stands(&t, lines.at[i]) &&
+        (line_uses(lines.at[i], name) ||
+         (line_uses(lines.at[i], "formula") && formula_reads(&t, name))))
+      return true;
   return false;
 }
 

@@ -1,7 +1,6 @@
 /* Reads templates/<file>.cu as lines. A file may have sections: the lines after `// --- name`
  * replace a line `$lines name`, at its column. The name is searched in the op's own file, then in
- * update.cu. The text of update.cu before its sections is the frame of ops that walk a group's
- * ranges. */
+ * update.cu, which is the file of all ops that walk a group's ranges. */
 #include "template.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,11 +90,10 @@ static void add_piece(TemplateLines *out, const EmbeddedFile *file, const char *
   }
 }
 
-void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own)
+void template_read(TemplateLines *out, const EmbeddedFile *own)
 {
-  const EmbeddedFile *file = op && op_takes(op, FILE_ranges) ? embedded_find(template_shared) : own;
   out->own = own;
-  add_piece(out, file, template_begin(file), (TemplateLine){0});
+  add_piece(out, own, template_begin(own), (TemplateLine){0});
 }
 
 static const EmbeddedFile *file_named(const OpInfo *op, const char *suffix)
@@ -107,7 +105,7 @@ static const EmbeddedFile *file_named(const OpInfo *op, const char *suffix)
 
 const EmbeddedFile *template_file(const OpInfo *op)
 {
-  return file_named(op, "");
+  return op_takes(op, FILE_ranges) ? embedded_find(template_shared) : file_named(op, "");
 }
 
 const EmbeddedFile *template_tensor_file(const OpInfo *op)

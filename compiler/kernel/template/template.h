@@ -55,7 +55,7 @@ typedef struct TemplateLines {
 } TemplateLines;
 extern const char template_shared[]; /* "update.cu" */
 /* Adds the lines of the op, whose file is `own`, or the lines of the template of a convolution. */
-void template_read(TemplateLines *out, const OpInfo *op, const EmbeddedFile *own);
+void template_read(TemplateLines *out, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
 const EmbeddedFile *template_tensor_file(const OpInfo *op); /* for tensor cores */
 const char *template_begin(const EmbeddedFile *file); /* returns the text after its first comment */
@@ -101,6 +101,12 @@ bool has_role(const Template *t, ArgRole role);
 const char *put_parameters(Template *t);
 int64_t partials_of(const Template *t);
 int64_t part_size(const Template *t);
+
+/* update.c */
+const char *put_constants(Template *t); /* the formula of an optimizer: before the loop, in it */
+const char *put_formula(Template *t);
+/* True if the formula reads the setting whose argument has this name: "beta1_at". */
+bool formula_reads(const Template *t, const char *argument);
 
 /* windows.c */
 Value windows_result(const Template *t, bool argmax);

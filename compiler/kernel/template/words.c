@@ -123,7 +123,7 @@ static void check_word(Template *t, const TemplateLine *line, bool mark, const c
 void template_check(Arena *a, Template t, const EmbeddedFile *file)
 {
   TemplateLines lines = {.arena = a};
-  template_read(&lines, t.op, file);
+  template_read(&lines, file);
   for (uint32_t i = 0; i < lines.n; i++) {
     const TemplateLine *line = lines.at[i];
     for (const TemplateLine *l = line; l; l = l->in) {
@@ -142,27 +142,28 @@ static bool text_has(const EmbeddedFile *file, const char *word)
   return false;
 }
 
-/* Checks that the templates of an optimizer use a word if and only if it is `wanted`. With
- * `shared`, update.cu counts as well. Moments do not: it handles them for every optimizer. */
-static void check_use(const OptimizerInfo *row, const char *word, bool shared, bool wanted)
+static bool formula_has_word(const OpCode *code, const char *word)
 {
-  bool used = text_has(template_file(op_row(row->update)), word);
-  if (shared) used |= text_has(embedded_find(template_shared), word);
-  if (row->measure != OP_COUNT) used |= text_has(template_file(op_row(row->measure)), word);
-  if (used != wanted)
-    optimizer_broken(row->name, used ? "its template must not have" : "its template lacks", word);
+  bool has = false;
+  for (uint32_t i = 0; i < code->n_statements; i++)
+    has = has || formula_mentions(code->statements[i].value, word);
+  return has;
 }
 
-/* Checks the words and moments of an optimizer. Without this check, a word that no template uses
- * would have no effect, and a moment that a template uses but no row keeps would be an error of the
- * C compiler. */
+/* Checks that the formula or a template uses the word, which has no effect otherwise. */
+static void check_use(const OptimizerInfo *row, const char *word)
+{
+  bool used = formula_has_word(&row->formula, word) ||
+              text_has(template_file(op_row(row->update)), word) ||
+              text_has(embedded_find(template_shared), word);
+  if (row->measure != OP_COUNT) used |= text_has(template_file(op_row(row->measure)), word);
+  if (!used) optimizer_broken(row->name, "neither formula nor template uses", word);
+}
+
 static void check_optimizer(const OptimizerInfo *row)
 {
-  static const char *const moments[MAX_MOMENTS] = {"m_at", "v_at", "u_at"};
-  for (uint32_t i = 0; i < row->n_words; i++) check_use(row, row->word[i], true, true);
-  for (uint32_t i = 0; i < row->n_settings; i++) check_use(row, row->setting[i]->name, true, true);
-  for (uint32_t i = 0; i < MAX_MOMENTS; i++)
-    check_use(row, moments[i], false, row->moments >> i & 1);
+  for (uint32_t i = 0; i < row->n_words; i++) check_use(row, row->word[i]);
+  for (uint32_t i = 0; i < row->n_settings; i++) check_use(row, row->setting[i]->name);
 }
 
 static void check_all(void)

@@ -1,7 +1,6 @@
 /* Opens the layer library, and checks it against the tables. Note [library] explains when it is
- * parsed. An optimizer or a schedule is a def that ends with
+ * parsed. The defs of optimizers are made from their table. A schedule is a def that ends with
  *
- *   return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...)
  *   return _schedule("linear", [start, ...])
  *
  * A mistake in the library is a bug in ampc, so the first compile aborts the program, even if the
@@ -33,18 +32,18 @@ static size_t word_size(const char *line)
 }
 
 /* Adds the declarations of one file of compiler/layers. */
-static void add_layers(Lower *l, const EmbeddedFile *f)
+static void add_layers(Lower *l, const char *file, const char *text, size_t size)
 {
-  uint32_t base = diag_add_source(l->c, f->name, f->text, (uint32_t)f->size, true);
+  uint32_t base = diag_add_source(l->c, file, text, (uint32_t)size, true);
   uint32_t first = l->library->globals.n;
-  const char *end = f->text + f->size;
-  for (const char *s = f->text; s < end; s += strcspn(s, "\n") + 1) {
+  const char *end = text + size;
+  for (const char *s = text; s < end; s += strcspn(s, "\n") + 1) {
     const char *name = s + word_size(s);
-    uint32_t at = base + (uint32_t)(s - f->text), n = l->library->globals.n;
+    uint32_t at = base + (uint32_t)(s - text), n = l->library->globals.n;
     if (name == s) continue;
     if (n > first) l->library->globals.at[n - 1].text.end = at;
-    add_declaration(l, f->name, arena_strndup(l->arena, name, name_size(name)),
-                    (Span){at, base + (uint32_t)f->size});
+    add_declaration(l, file, arena_strndup(l->arena, name, name_size(name)),
+                    (Span){at, base + (uint32_t)size});
   }
 }
 
@@ -67,7 +66,7 @@ static void check_formats(Lower *l)
   }
 }
 
-static void check_tables(Lower *l);
+static void check_schedules(Lower *l);
 
 /* Opens the files of compiler/layers as one file scope. These share the names that begin with `_`,
  * and their order does not matter. */
@@ -76,10 +75,12 @@ void open_library(Lower *l)
   l->library = file_open(l, arena_new(l->arena, Ast), true);
   for (const EmbeddedFile *f = embedded_files; f->name; f++) {
     size_t n = strlen(f->name);
-    if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f);
+    if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f->name, f->text, f->size);
   }
+  Text optimizers = optimizer_defs(l->arena);
+  add_layers(l, "optimizers.def", optimizers.at, optimizers.n);
   check_formats(l);
-  check_tables(l);
+  check_schedules(l);
 }
 
 static _Noreturn void def_broken(const Function *def, const char *what, const char *word)
@@ -105,41 +106,6 @@ static const char *row_name(const Function *def, const ArgList *args)
   return e->as.string.text;
 }
 
-/* ---- optimizers ---- */
-
-static const OptimizerArgument *argument_named(const OptimizerInfo *row, const char *name)
-{
-  for (uint32_t i = 0; i < row->n_arguments; i++)
-    if (strcmp(row->argument[i].name, name) == 0) return &row->argument[i];
-  return NULL;
-}
-
-static bool has_key(const ArgList *args, const char *name)
-{
-  for (uint32_t i = 0; i < args->n; i++)
-    if (args->at[i].key.text && strcmp(args->at[i].key.text, name) == 0) return true;
-  return false;
-}
-
-/* The def must pass every argument of the row by name, and no other arguments. */
-static void check_optimizer(const Function *def, const ArgList *args, bool *found)
-{
-  OptimizerKind kind;
-  const char *name = row_name(def, args);
-  if (strcmp(name, def->name.text) != 0) def_broken(def, "it has the name of another:", name);
-  if (!optimizer_lookup(name, &kind)) def_broken(def, "optimizers.def has no row", name);
-  const OptimizerInfo *row = optimizer_row(kind);
-  for (uint32_t i = 0; i < args->n; i++) {
-    const char *key = args->at[i].key.text;
-    if (key && !argument_named(row, key))
-      def_broken(def, "neither an input of the update nor a flag:", key);
-  }
-  for (uint32_t i = 0; i < row->n_arguments; i++)
-    if (!has_key(args, row->argument[i].name))
-      def_broken(def, "it does not hand on", row->argument[i].name);
-  found[kind] = true;
-}
-
 /* ---- schedules ---- */
 
 /* The def must pass a value for each input after `step`, or a list for the last one. */
@@ -156,8 +122,6 @@ static void check_schedule(Lower *l, const Function *def, const ArgList *args)
       def_broken(def, "settings.def has no row", sig->input[i].name);
 }
 
-/* ---- both ---- */
-
 /* True if the text of the declaration contains the word. */
 static bool contains(const Lower *l, const Global *g, const char *word)
 {
@@ -167,21 +131,13 @@ static bool contains(const Lower *l, const Global *g, const char *word)
 }
 
 /* Checks the defs that may end with such a call; they are parsed. */
-static void check_tables(Lower *l)
+static void check_schedules(Lower *l)
 {
-  bool found[OPT_COUNT] = {false};
   for (uint32_t i = 0; i < l->library->globals.n; i++) {
     Global *g = &l->library->globals.at[i];
-    if (!contains(l, g, "return _optimizer(") && !contains(l, g, "return _schedule(")) continue;
+    if (!contains(l, g, "return _schedule(")) continue;
     const Function *def = &global_decl(l, g)->as.function;
-    const ArgList *optimizer = final_call(def, "_optimizer"),
-                  *schedule = final_call(def, "_schedule");
-    if (optimizer) check_optimizer(def, optimizer, found);
+    const ArgList *schedule = final_call(def, "_schedule");
     if (schedule) check_schedule(l, def, schedule);
   }
-  for (OptimizerKind k = 0; k < OPT_COUNT; k++)
-    if (!found[k])
-      optimizer_broken(optimizer_row(k)->name,
-                       "compiler/layers/optimizers.amp has no def of it that ends in",
-                       "return _optimizer(...)");
 }

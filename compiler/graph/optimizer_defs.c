@@ -1,0 +1,50 @@
+/* Prints a `def` for each row of the table of optimizers:
+ *
+ *   def SGD(model, lr, momentum=0.0, .., nesterov: bool = false, .., clip_norm=none, ..) {
+ *     return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ..)
+ *   }
+ */
+#include "optimizers.h"
+
+/* Prints ", betas: list = [0.9, 0.999]". */
+static void put_list(Text *out, const OptimizerInfo *row, const OptimizerArgument *a)
+{
+  text_printf(out, ", %s: list = [", a->name);
+  for (uint32_t i = 0; i < a->n; i++)
+    text_printf(out, "%s%s", i ? ", " : "", row->setting_default[a->first + i]);
+  text_puts(out, "]");
+}
+
+static void put_setting(Text *out, const OptimizerInfo *row, const OptimizerArgument *a)
+{
+  const char *value = row->setting_default[a->first];
+  if (a->n > 1)
+    put_list(out, row, a);
+  else
+    text_printf(out, value ? ", %s=%s" : ", %s", a->name, value);
+}
+
+/* Prints the arguments in the order of PyTorch: settings, flags, then those that PyTorch lacks. */
+static void put_def(Text *out, const OptimizerInfo *row)
+{
+  const OptimizerArgument *end = row->argument + row->n_arguments;
+  text_printf(out, "def %s(model", row->name);
+  for (const OptimizerArgument *a = row->argument; a < end; a++)
+    if (!a->flag && !a->optional) put_setting(out, row, a);
+  for (const OptimizerArgument *a = row->argument; a < end; a++)
+    if (a->flag)
+      text_printf(out, ", %s: bool = %s", a->name,
+                  row->flag_default[a->first] ? row->flag_default[a->first] : "false");
+  text_puts(out, ", clip_norm=none, clip_value=none, accumulate=1, ema=none, clamp=none");
+  text_printf(out, ") {\n  return _optimizer(\"%s\", model, clip_norm, accumulate", row->name);
+  for (const OptimizerArgument *a = row->argument; a < end; a++)
+    text_printf(out, ", %s=%s", a->name, a->name);
+  text_puts(out, ")\n}\n");
+}
+
+Text optimizer_defs(Arena *arena)
+{
+  Text out = text_new(arena);
+  for (OptimizerKind k = 0; k < OPT_COUNT; k++) put_def(&out, optimizer_row(k));
+  return out;
+}
