@@ -128,11 +128,18 @@ static ampc_status check_shared(Compile *c)
   return AMPC_OK;
 }
 
-static bool same_ops(const Graph *g, const Group *a, const Group *b)
+/* True if both groups have the same ops, whose operands have the same types. A kernel of bools may
+ * have the text of one of bytes. */
+static bool same_ops(Compile *c, const Group *a, const Group *b)
 {
+  const Graph *g = c->graph;
   bool same = a->n == b->n;
-  for (uint32_t i = 0; i < a->n && same; i++)
-    same = ir_node(g, a->nodes[i])->op == ir_node(g, b->nodes[i])->op;
+  for (uint32_t i = 0; i < a->n && same; i++) {
+    const Node *x = ir_node(g, a->nodes[i]), *y = ir_node(g, b->nodes[i]);
+    same = x->op == y->op && x->n_in == y->n_in;
+    for (uint32_t k = 0; k < x->n_in && same; k++)
+      same = ir_in(c, x, k)->dtype == ir_in(c, y, k)->dtype;
+  }
   return same;
 }
 
@@ -146,7 +153,7 @@ static ampc_status check_separate(Compile *c)
     keys[i] = kernel_text_key(c, i);
     for (uint32_t k = 1; k < i; k++)
       if (command_owns_kernel(g, k) && XXH128_isEqual(keys[k], keys[i]) &&
-          same_ops(g, &g->groups.at[k], &g->groups.at[i]))
+          same_ops(c, &g->groups.at[k], &g->groups.at[i]))
         return ampc_fail(AMPC_RUN_FAILED, "the kernels %s and %s are equal", command_of(g, k)->name,
                          command_of(g, i)->name);
   }
