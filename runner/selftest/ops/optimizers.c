@@ -12,6 +12,7 @@ static const OpTest tests[] = {
     {OP_rmsprop_update, NO_CASES("suite step: formula rmsprop")},
     {OP_adagrad_update, NO_CASES("suite step: formula adagrad")},
     {OP_adadelta_update, NO_CASES("suite step: formula adadelta")},
+    {OP_adamax_update, NO_CASES("suite step: formula adamax")},
     {OP_nadam_update, NO_CASES("suite step: formula nadam")},
     {OP_radam_update, NO_CASES("suite step: formula radam")},
     {OP_lion_update, NO_CASES("suite step: formula lion")},
@@ -76,6 +77,11 @@ const Recipe recipes[] = {
     {"adadelta", OPT_Adadelta, "lr=1 rho=0.9 eps=1e-6", "f32", "nnNnnin"},
     {"adadelta decay, clips, ema, clamp", OPT_Adadelta,
      "lr=0.5 rho=0.75 eps=1e-3 weight_decay=0.1 maximize clip=2 clip_value=0.5 ema=0.75 "
+     "clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"adamax", OPT_Adamax, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8", "f32", "nnNnnin"},
+    {"adamax decay, clip, ema, clamp", OPT_Adamax,
+     "lr=0.01 beta1=0.8 beta2=0.5 eps=1e-3 weight_decay=0.1 maximize clip_value=0.5 ema=0.75 "
      "clamp=-0.5,0.5 scaler=1024,2,0.5,2,256,4096",
      "f16", "inNninn"},
     {"nadam", OPT_NAdam, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8 momentum_decay=0.004", "f32",
@@ -269,6 +275,20 @@ static void adadelta(const Recipe *r, Update *u)
   u->weight -= lr * change;
 }
 
+static void adamax(const Recipe *r, Update *u)
+{
+  double beta1 = recipe_setting(r, "beta1"), decay = recipe_setting(r, "weight_decay") * u->weight;
+  double step = recipe_setting(r, "lr") / (1 - pow(beta1, u->taken + 1));
+  double g = u->g + decay, terms = fabs(u->g) + fabs(decay);
+  double now = fabs(g) + recipe_setting(r, "eps"), m = beta1 * u->moment[0] + (1 - beta1) * g;
+  u->moment_size[0] = fabs(beta1 * u->moment[0]) + terms;
+  u->moment[0] = m;
+  u->moment[1] = fmax(recipe_setting(r, "beta2") * u->moment[1], now);
+  u->moment_size[1] = u->moment[1] + terms;
+  u->weight_size = fabs(u->weight) + 3 * step * u->moment_size[0] / u->moment[1];
+  u->weight -= step * m / u->moment[1];
+}
+
 /* Updates both moments of Adam's relatives. Returns the gradient, whose size is in *terms. */
 static double two_moments(const Recipe *r, Update *u, double *terms)
 {
@@ -368,8 +388,8 @@ static void lamb_whole(const Recipe *r, Update *u, int n)
 static UpdateFormula *const formulas[OPT_COUNT] = {
     [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
     [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta,
-    [OPT_NAdam] = nadam,     [OPT_RAdam] = radam,     [OPT_Lion] = lion,
-    [OPT_LAMB] = lamb};
+    [OPT_Adamax] = adamax,   [OPT_NAdam] = nadam,     [OPT_RAdam] = radam,
+    [OPT_Lion] = lion,       [OPT_LAMB] = lamb};
 static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
 
 UpdateFormula *optimizer_formula(OptimizerKind kind)
