@@ -636,6 +636,7 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
     "adagrad": (lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.1, weight_decay=0.01,
                                               initial_accumulator_value=0.01), None, None),
     "adadelta": (lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01), None, None),
+    "adamax": (lambda p: torch.optim.Adamax(p, lr=2e-3, betas=(0.8, 0.9), weight_decay=0.01), None, None),
     "nadam": (lambda p: torch.optim.NAdam(p, lr=2e-3, betas=(0.8, 0.99), weight_decay=0.01, momentum_decay=0.1), None, None),
     "nadam_cyclic": (lambda p: torch.optim.NAdam(p, lr=2e-3, weight_decay=0.1, decoupled_weight_decay=True),
                      lambda o: SCHED.CyclicLR(o, 5e-4, 3e-3, step_size_up=3, step_size_down=5, mode="triangular2",

@@ -129,6 +129,7 @@ static const Run runs[] = {
     {"adagrad", "Adagrad(net, lr=1e-2, lr_decay=0.1, weight_decay=0.01, "
                 "initial_accumulator_value=0.01)"},
     {"adadelta", "Adadelta(net, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.01)"},
+    {"adamax", "Adamax(net, lr=2e-3, betas=[0.8, 0.9], weight_decay=0.01)"},
     {"nadam", "NAdam(net, lr=2e-3, betas=[0.8, 0.99], weight_decay=0.01, momentum_decay=0.1)"},
     {"nadam_cyclic", "NAdam(net, lr=cyclic_schedule(5e-4, 3e-3, up=3, down=5, "
                      "mode=\"triangular2\"), weight_decay=0.1, decoupled_weight_decay=true)"},
