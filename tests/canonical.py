@@ -99,7 +99,7 @@ def kernel_namer(kernel, ops):
 
     def change(line):
         line = re.sub(r"%(\d+) (\w+)", lambda m: "%" + base(m.group(1), m.group(2)), line)
-        return re.sub(r"\bt(\d+)(?=(?:_\d+)?\b)", lambda m: "t_" + base(m.group(1), "value"), line)
+        return re.sub(r"\bt(\d+)(?=(?:_\w+)?\b)", lambda m: "t_" + base(m.group(1), "value"), line)
 
     return change
 

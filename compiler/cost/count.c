@@ -56,8 +56,9 @@ int64_t node_flops(const Graph *g, Value v)
   OpTemplate tmpl = op_of(n)->tmpl;
   if (tmpl == TMPL_file || !ir_meets_floats(g, n)) return 0; /* integer arithmetic does not count */
   int64_t flops = 0;
-  if (tmpl == TMPL_map)
-    flops += ir_elements(n) * count_formula(n, op_of(n)->code.statements[0].value);
+  const OpCode *code = &op_of(n)->code;
+  for (uint32_t i = 0; tmpl == TMPL_map && i < code->n_statements; i++)
+    flops += ir_elements(n) * count_formula(n, code->statements[i].value);
   if (ir_adds_to(n) >= 0) flops += ir_elements(ir_node(g, n->in[0]));
   if (tmpl == TMPL_row) flops += count_row(g, v);
   return flops;

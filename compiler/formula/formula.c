@@ -146,7 +146,7 @@ static const Formula *read_operand(Reader *r)
   return f;
 }
 
-/* Reads $name: an attribute, or a word of the table below. */
+/* Reads $name: an input, an attribute, or a word of the table below. */
 static const Formula *read_dollar(Reader *r)
 {
   static const struct {
@@ -159,6 +159,8 @@ static const Formula *read_dollar(Reader *r)
   r->at += n;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (is_name(name, n, words[i].word)) return formula_operand(r->arena, words[i].kind, 0);
+  for (uint32_t i = 0; r->words->inputs && i < r->words->n_inputs; i++)
+    if (is_name(name, n, r->words->inputs[i])) return formula_operand(r->arena, FORMULA_element, i);
   return formula_operand(r->arena, FORMULA_attribute, formula_attribute(r->words, name, n));
 }
 

@@ -3,6 +3,7 @@
  * tree as C.
  *
  *   $0 $1|1   an element of an input; |1 is the value if there is no such input
+ *   $step     the element of the input of that name
  *   @1 @1|0   an input's value for this row
  *   $dim      an attribute of the node
  *   $i $c     the element's index, its index within the row
@@ -69,6 +70,7 @@ struct Formula {
 typedef struct FormulaWords {
   const char *place; /* "ops.def: code of op softmax" */
   uint32_t n_inputs;
+  const char *const *inputs; /* their names; NULL: none may be used */
   const char *const *attributes;
   uint32_t n_attributes;
   const char *const *names; /* those that statements have defined */

@@ -11,7 +11,7 @@ typedef struct CodeParser {
   Arena *arena;
   const char *at;
   FormulaWords words;
-  const char *attributes[MAX_ATTR];
+  const char *inputs[MAX_SIGNATURE], *attributes[MAX_ATTR];
   /* those that the statements so far define; before them those that may be used from the start */
   const char *names[MAX_CODE_NAMES + MAX_STATEMENTS];
   int condition; /* attribute of the brackets around `at`; -1: no brackets */
@@ -179,10 +179,12 @@ static void find_facts(OpCode *code)
 
 static void begin(CodeParser *p, const char *place, const char *op, const OpSignature *signature)
 {
+  for (uint32_t i = 0; i < signature->n_inputs; i++) p->inputs[i] = signature->input[i].name;
   for (uint32_t i = 0; i < signature->n_attrs; i++) p->attributes[i] = signature->attr[i].name;
   p->condition = -1;
   p->words = (FormulaWords){.place = arena_printf(p->arena, "%s op %s", place, op),
                             .n_inputs = signature->n_inputs,
+                            .inputs = p->inputs,
                             .attributes = p->attributes,
                             .n_attributes = signature->n_attrs,
                             .names = p->names};
@@ -201,10 +203,12 @@ OpCode code_parse(Arena *arena, const char *op, const char *text, const OpSignat
   CodeParser p = {.arena = arena, .at = text};
   if (!*text) return (OpCode){0};
   begin(&p, "ops.def: code of", op, signature);
-  if (row)
+  if (row) {
     read_program(&p);
-  else
+  } else {
+    for (; strncmp(p.at, "let ", 4) == 0; p.at += strspn(p.at, "; ")) read_statement(&p);
     add_statement(&p, STATEMENT_value, NULL);
+  }
   if (*p.at) formula_broken(&p.words, "nothing may follow:", p.at, 8);
   OpCode code = keep(&p);
   find_facts(&code);

@@ -1,8 +1,9 @@
 /* The columns of code and gradients in ops.def and of formulas in optimizers.def, parsed. No other
  * file reads their text.
  *
- * The code of a map op is one statement, the value of an element. The code of a row op is a list of
- * statements about a row; see Note [row programs] in ops.def. Their values are formulas. */
+ * The code of a map op is the value of an element, after any number of lets. The code of a row op
+ * is a list of statements about a row; see Note [row programs] in ops.def. Their values are
+ * formulas. */
 #pragma once
 #include "compiler/formula/formula.h"
 #include <stdbool.h>
@@ -24,7 +25,7 @@ typedef enum StatementKind {
   STATEMENT_max,
   STATEMENT_min,
   STATEMENT_first, /* the first index of the largest or smallest value, `best` */
-  /* a value computed once per row; it defines a name */
+  /* a value computed once per row, in code of a map op for each element; it defines a name */
   STATEMENT_let,
   /* results: one of these is an op's last statement */
   STATEMENT_each, /* one per element */

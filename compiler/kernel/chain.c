@@ -20,8 +20,13 @@ static bool is_row(const Node *n)
 static uint32_t operand_uses(const Node *n, uint32_t input)
 {
   if (is_move(n)) return 1;
-  const Formula *value = op_of(n)->code.statements[0].value;
-  return code_reads(n, value, FORMULA_element, input) * (code_chooses(n, value) ? 2 : 1);
+  const OpCode *code = &op_of(n)->code;
+  uint32_t uses = 0;
+  for (uint32_t i = 0; i < code->n_statements; i++) {
+    const Formula *value = code->statements[i].value;
+    uses += code_reads(n, value, FORMULA_element, input) * (code_chooses(n, value) ? 2 : 1);
+  }
+  return uses;
 }
 
 /* Returns the load of these bytes at this index, or NULL. Aliases of one value share a load. */

@@ -2,6 +2,7 @@
  * type in which the op computes, and results are rounded to the type of the node. */
 #include "kernel_parts.h"
 #include "compiler/graph/columns.h"
+#include <stdlib.h>
 
 /* ---- words of formulas ---- */
 
@@ -89,8 +90,8 @@ static const char *drawn_text(const CodeScope *s)
 static const char *text_of(const CodeScope *s, const Formula *f)
 {
   switch (f->kind) {
-  case FORMULA_number:
-    return f->name;
+  case FORMULA_number: /* an integer takes the type of the other operand */
+    return strchr(f->name, '.') ? real_text(s->k, strtod(f->name, NULL)) : f->name;
   case FORMULA_name:
     return local_text(s, f);
   case FORMULA_call: /* max becomes ampc_max, or ampc_max_int */
@@ -296,6 +297,24 @@ static const char *column_text(const Kernel *k, const char *index, bool is_sum, 
   return arena_printf(k->c->arena, "%s %% %lld", i, (long long)length);
 }
 
+/* Prints the lets of a node's code, and returns the formula of its value. */
+static const char *value_text(CodeScope *s)
+{
+  const OpCode *code = &op_of(s->n)->code;
+  const char *names[MAX_STATEMENTS + 1] = {NULL}, *texts[MAX_STATEMENTS];
+  uint32_t i = 0, number = value_number(s->k, value_of(s->k, s->n));
+  s->locals = names;
+  s->local_texts = texts;
+  s->local_suffix = "";
+  for (; code->statements[i].kind == STATEMENT_let; i++) {
+    const char *value = code_text(s, code->statements[i].value);
+    names[i] = code->statements[i].name;
+    texts[i] = arena_printf(s->k->c->arena, "t%u_%s", number, names[i]);
+    EMIT_STATEMENT(s->k->p, "const real %s = %s;\n", texts[i], value);
+  }
+  return code_text(s, code->statements[i].value);
+}
+
 /* In a loop over vectors the element's number is the index plus j. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const Index *index)
 {
@@ -316,7 +335,7 @@ const char *node_expression(const Kernel *k, const Node *n, const Operand *in, c
     bool is_sum = !k->by_vectors && !index_is(index, VAR_i);
     s.column = column_text(k, at, is_sum, s.length, attr_int(n, "inner"));
   }
-  return code_text(&s, op_of(n)->code.statements[0].value);
+  return value_text(&s);
 }
 
 /* ---- results ---- */

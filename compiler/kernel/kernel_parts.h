@@ -136,8 +136,8 @@ const char *element_place(const Kernel *k, uint32_t argument, const Index *index
  * literal. */
 Operand load_operand(const Kernel *k, Value in, const Index *index);
 Operand as_real(const Kernel *k, Operand o);
-/* Returns the value of a map node, before it is rounded. `in`: operands as loaded, one for each
- * input. */
+/* Returns the value of a map node, before it is rounded; prints the lets of its code. `in`:
+ * operands as loaded, one for each input. */
 const char *node_expression(const Kernel *k, const Node *n, const Operand *in, const Index *index);
 /* needs_rounding: true if n computes a value that may not fit its 16-bit type exactly. rounded:
  * "round_f16(x)", the value rounded to its type. stored: "to_f16(x)", the bits in memory. */

@@ -532,18 +532,6 @@ static void test_small_ones(void)
   CHECK(isnan(ampc_finite_or_zero(NAN)) && ampc_finite_or_zero(-INFINITY) == 0);
 }
 
-static void test_schedules(void)
-{
-  CHECK(ampc_schedule_linear(2, 1, 0, 20, 4) == 0.5f && ampc_schedule_linear(4, 1, 0, 20, 4) == 1);
-  CHECK(ampc_schedule_linear(12, 1, 0, 20, 4) == 0.5f &&
-        ampc_schedule_linear(99, 1, 0, 20, 4) == 0);
-  CHECK(ampc_schedule_cosine(0, 1, 10, 0, 0.25f) == 1);
-  CHECK(fabsf(ampc_schedule_cosine(5, 1, 10, 0, 0.25f) - 0.625f) < 1e-6f);
-  CHECK(fabsf(ampc_schedule_cosine(50, 1, 10, 0, 0.25f) - 0.25f) < 1e-6f);
-  CHECK(ampc_schedule_cosine(1, 1, 10, 2, 0) == 0.5f);
-  CHECK(fabsf(ampc_schedule_step(11, 1, 5, 0.1f) - 0.01f) < 1e-8f);
-}
-
 int main(void)
 {
   test_functions();
@@ -555,6 +543,5 @@ int main(void)
   test_bf16();
   test_philox();
   test_small_ones();
-  test_schedules();
   return check_done();
 }
