@@ -50,7 +50,6 @@ def main():
         ("data format, as a reader", formats, text_of("tests/unit", ".c"), r"(?i)AMPC_SOURCE_{}\b|\"{}\""),
         ("op", [line.split()[0] for line in printed(ampc, "--list-ops", "--wide").splitlines()[1:]],
          text_of("runner/selftest", ".c"), r"\bOP_{}\b"),
-        ("schedule", rows("compiler/layers/optimizers.amp", r"^def (\w+_schedule)\("), commands, r"\b{}\("),
         ("metric", rows("compiler/layers/metrics.amp", r"^def ([a-z]\w*)\("), commands, r"\b{}[(\"]"),
     ]
     failed = 0

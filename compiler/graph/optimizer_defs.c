@@ -1,10 +1,17 @@
-/* Prints a `def` for each row of the table of optimizers:
+/* Prints the defs of the layer library that follow from tables: of each optimizer, and of the
+ * schedules whose arguments are the inputs of their op.
  *
  *   def SGD(model, lr, momentum=0.0, .., nesterov: bool = false, .., clip_norm=none, ..) {
  *     return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ..)
  *   }
+ *   def linear_schedule(start, end, steps=none, warmup=0) {
+ *     return _schedule("linear", [start, end, steps, warmup])
+ *   }
  */
 #include "optimizers.h"
+#include <string.h>
+
+/* ---- optimizers ---- */
 
 /* Prints ", betas: list = [0.9, 0.999]". */
 static void put_list(Text *out, const OptimizerInfo *row, const OptimizerArgument *a)
@@ -42,9 +49,33 @@ static void put_def(Text *out, const OptimizerInfo *row)
   text_puts(out, ")\n}\n");
 }
 
-Text optimizer_defs(Arena *arena)
+/* ---- schedules ---- */
+
+/* Prints ", end" for each input of a schedule, with its default or without it. */
+static void put_inputs(Text *out, const OpSignature *sig, bool defaults)
+{
+  for (uint32_t i = 1; i < sig->n_inputs; i++) {
+    const InputInfo *in = &sig->input[i];
+    text_printf(out, "%s%s", i > 1 ? ", " : "", in->name);
+    if (defaults && in->standard) text_printf(out, "=%s", in->standard);
+  }
+}
+
+static void put_schedule(Text *out, const OpInfo *op)
+{
+  const char *name = op->name + strlen("schedule_");
+  text_printf(out, "def %s_schedule(", name);
+  put_inputs(out, &op->signature, true);
+  text_printf(out, ") {\n  return _schedule(\"%s\", [", name);
+  put_inputs(out, &op->signature, false);
+  text_puts(out, "])\n}\n");
+}
+
+Text table_defs(Arena *arena)
 {
   Text out = text_new(arena);
   for (OptimizerKind k = 0; k < OPT_COUNT; k++) put_def(&out, optimizer_row(k));
+  for (OpKind op = 0; op < OP_COUNT; op++)
+    if (op_row(op)->traits & T_schedule) put_schedule(&out, op_row(op));
   return out;
 }

@@ -71,8 +71,8 @@ bool optimizer_holds(const Optimizer *o, const ParamGroup *group, const char *wo
  * a schedule computes. Returns false if the table does not contain the name. */
 bool setting_domain(const char *name, ampc_domain value, ampc_domain *out);
 
-/* Returns a `def` for each optimizer, which calls _optimizer of the layer library. */
-Text optimizer_defs(Arena *arena);
+/* Returns a `def` for each optimizer and each op with T_schedule: optimizer_defs.c. */
+Text table_defs(Arena *arena);
 
 /* Reports a bug in a row of the table: ends the program with the row's name. */
 _Noreturn void optimizer_broken(const char *name, const char *what, const char *word);

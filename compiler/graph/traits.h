@@ -68,6 +68,8 @@ typedef enum OpTrait {
   T_increasing = 1ull << 45, /* of one input, whose larger values give larger results: exp, sum */
   T_bilinear = 1ull << 34,   /* linear in input 0 and in input 1; an optional input is added */
   T_keeps_sum = 1 << 11,     /* f32 sums of 16-bit operands that may stay f32 */
+  /* of settings: its inputs after `step` are the arguments of a def of the layer library */
+  T_schedule = 1ull << 47,
   /* leaves */
   T_literal = 1 << 12, /* a number: kernels contain it as a literal, so it has no memory */
   T_varies = 1 << 13,  /* read from state that updates change: loss_scale, counters */

@@ -114,14 +114,18 @@ def arguments(text):
         yield name, kind, default is not None
 
 
-def optimizers():
-    return re.findall(r"^AMPC_(?:OPTIMIZER|VARIANT|MEASURED)\((\w+)", (ROOT / "compiler/graph/optimizers.def").read_text(), re.M)
+def of_tables():
+    """The names of the defs that are made from tables: optimizers, schedules."""
+    table = (ROOT / "compiler/graph/optimizers.def").read_text()
+    names = re.findall(r"^AMPC_(?:OPTIMIZER|VARIANT|MEASURED)\((\w+)", table, re.M)
+    rows = re.findall(r"AMPC_OP\((schedule_\w+),[^;]*?T_schedule", (ROOT / "compiler/graph/ops.def").read_text())
+    return names + [row.removeprefix("schedule_") + "_schedule" for row in rows]
 
 
 def library():
     """(file, def or module, arguments) of every public name, that is, one without a leading `_`."""
     for path in sorted((ROOT / "compiler/layers").glob("*.amp")):
-        for name in optimizers() if path.stem == "optimizers" else ():
+        for name in of_tables() if path.stem == "optimizers" else ():
             done = subprocess.run([ampc, "--help-on", name], capture_output=True, text=True, check=True)
             yield path.stem, "def", name, list(arguments(re.match(r"\w+\((.*?)\)\n", done.stdout, re.S).group(1)))
         text = re.sub(r"#.*", "", path.read_text())

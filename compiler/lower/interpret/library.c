@@ -1,7 +1,5 @@
-/* Opens the layer library, and checks it against the tables. Note [library] explains when it is
- * parsed. The defs of optimizers are made from their table. A schedule is a def that ends with
- *
- *   return _schedule("linear", [start, ...])
+/* Opens the layer library. Note [library] explains when it is parsed. The defs of optimizers and of
+ * most schedules are made from their tables.
  *
  * A mistake in the library is a bug in ampc, so the first compile aborts the program, even if the
  * job does not use the name. */
@@ -66,8 +64,6 @@ static void check_formats(Lower *l)
   }
 }
 
-static void check_schedules(Lower *l);
-
 /* Opens the files of compiler/layers as one file scope. These share the names that begin with `_`,
  * and their order does not matter. */
 void open_library(Lower *l)
@@ -77,67 +73,7 @@ void open_library(Lower *l)
     size_t n = strlen(f->name);
     if (n > 4 && strcmp(f->name + n - 4, ".amp") == 0) add_layers(l, f->name, f->text, f->size);
   }
-  Text optimizers = optimizer_defs(l->arena);
-  add_layers(l, "optimizers.def", optimizers.at, optimizers.n);
+  Text defs = table_defs(l->arena);
+  add_layers(l, "of the tables", defs.at, defs.n);
   check_formats(l);
-  check_schedules(l);
-}
-
-static _Noreturn void def_broken(const Function *def, const char *what, const char *word)
-{
-  fprintf(stderr, "ampc: compiler/layers: def %s: %s `%s`\n", def->name.text, what, word);
-  abort();
-}
-
-/* Returns the arguments if the def ends with a call of `native`; else NULL. */
-static const ArgList *final_call(const Function *def, const char *native)
-{
-  const Stmt *last = def->body.n ? def->body.at[def->body.n - 1] : NULL;
-  if (!last || last->kind != STMT_return || last->as.exprs.n != 1) return NULL;
-  const Expr *e = last->as.exprs.at[0];
-  return strcmp(called_name(e), native) == 0 ? &e->as.call.args : NULL;
-}
-
-/* Returns the first argument, which is the name of a row of the table. */
-static const char *row_name(const Function *def, const ArgList *args)
-{
-  const Expr *e = args->n ? args->at[0].value : NULL;
-  if (!e || e->kind != EXPR_string) def_broken(def, "the name of a row must be", "a string");
-  return e->as.string.text;
-}
-
-/* ---- schedules ---- */
-
-/* The def must pass a value for each input after `step`, or a list for the last one. */
-static void check_schedule(Lower *l, const Function *def, const ArgList *args)
-{
-  const char *name = arena_printf(l->arena, "schedule_%s", row_name(def, args));
-  const OpSignature *sig = &op_row(op_named(name))->signature;
-  const Expr *values = args->n > 1 ? args->at[1].value : NULL;
-  if (!values || values->kind != EXPR_list || values->as.args.n + args->n - 1 != sig->n_inputs)
-    def_broken(def, "its list does not have the inputs of the op", name);
-  ampc_domain domain;
-  for (uint32_t i = 1; i < sig->n_inputs; i++)
-    if (!setting_domain(sig->input[i].name, AMPC_FINITE, &domain))
-      def_broken(def, "settings.def has no row", sig->input[i].name);
-}
-
-/* True if the text of the declaration contains the word. */
-static bool contains(const Lower *l, const Global *g, const char *word)
-{
-  const Source *source = diag_place(l->c, g->text).source;
-  const char *text = source->text + (g->text.start - source->base);
-  return memmem(text, g->text.end - g->text.start, word, strlen(word)) != NULL;
-}
-
-/* Checks the defs that may end with such a call; they are parsed. */
-static void check_schedules(Lower *l)
-{
-  for (uint32_t i = 0; i < l->library->globals.n; i++) {
-    Global *g = &l->library->globals.at[i];
-    if (!contains(l, g, "return _schedule(")) continue;
-    const Function *def = &global_decl(l, g)->as.function;
-    const ArgList *schedule = final_call(def, "_schedule");
-    if (schedule) check_schedule(l, def, schedule);
-  }
 }

@@ -80,7 +80,7 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
   if (!to->key && !own) return ir_number(l->c, &l->at, number);
   Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;
-  setting_domain(input->name, to->domain, &domain); /* library.c has checked that the row exists */
+  setting_domain(input->name, to->domain, &domain);
   Span span = to->span;
   if (!setting_value(l, key, &v, &span) ||
       !want_in(l, v, span, arena_printf(l->arena, "`%s`", key), domain, &number))
@@ -212,7 +212,8 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
   for (uint32_t i = 0; i < list.n; i++) {
     const char *name = input[one ? 0 : i].name;
     ampc_domain domain = AMPC_FINITE;
-    setting_domain(name, AMPC_FINITE, &domain);
+    if (!setting_domain(name, AMPC_FINITE, &domain))
+      library_broken(name, "has no row in ", "settings.def");
     if (own && strcmp(name, "steps") == 0 && list.as.list[i].kind == D_none) {
       *own |= 1u << i;
       continue;
@@ -236,6 +237,8 @@ static Datum run_schedule(Lower *l, Args *args)
   s->n_args = ARG(1).n;
   s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
   s->repeated = args->at.n > 2;
+  if (1 + s->n_args + s->repeated != op_row(s->op)->signature.n_inputs)
+    library_broken(op_row(s->op)->name, "lacks arguments", "");
   if (s->args && s->repeated) {
     s->n_each = ARG(2).n;
     s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span, NULL);
