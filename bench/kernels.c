@@ -11,8 +11,8 @@
 #include <time.h>
 #include "runtime/base/convert.h"
 #include "runtime/cpu/cpu.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/processors.h"
+#include "common/file.h"
+#include "common/processors.h"
 
 enum { BATCH = 128 };
 static const double least_seconds = 0.2;

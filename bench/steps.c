@@ -24,7 +24,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "runner/jit/jit.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { BATCHES = 8, MOST_SETTINGS = 16, GROUPS = 5, ROUNDS = 5 };
 

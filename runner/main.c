@@ -6,8 +6,8 @@
 #include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/attention.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/standard_files.h"
+#include "common/file.h"
+#include "common/standard_files.h"
 #include "runtime/ranks/ranks.h"
 #include <stdio.h>
 #include <string.h>

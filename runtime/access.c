@@ -1,6 +1,6 @@
 /* The host's access to the spaces of a program. */
 #include "members.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 #include "runtime/plan/types.h"
 
 /* Callers choose offset and size, so the sum of the two could overflow and is not computed. */

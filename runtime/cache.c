@@ -1,7 +1,7 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "cache_prune.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * ampc_metric. Formulas and averages are those of scikit-learn (f1_score, jaccard_score,
  * matthews_corrcoef, confusion_matrix). As there, a ratio with denominator 0 is 0. */
 #include "runtime/metric.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 #include <math.h>
 #include <stdlib.h>
 

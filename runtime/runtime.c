@@ -5,8 +5,8 @@
 #include <string.h>
 #include "members.h"
 #include "runtime/plan/attention.h"
-#include "runtime/plan/level.h"
-#include "runtime/plan/needs.h"
+#include "common/level.h"
+#include "common/needs.h"
 #include "runtime/plan/types.h"
 
 /* ---- create and free ---- */

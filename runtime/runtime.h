@@ -4,7 +4,7 @@
 #include "device.h"
 #include "profile.h"
 #include "ranks/exchange.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 
 enum { ERROR_TEXT = 512, PART_ROOM = 80 };
 

@@ -1,8 +1,8 @@
 /* Settings of a program: their places in STATE; reading and writing them. */
 #include <stdio.h>
 #include <string.h>
-#include "runtime/plan/needs.h"
-#include "runtime/plan/number.h"
+#include "common/needs.h"
+#include "common/number.h"
 #include "runtime.h"
 
 ampc_ref runtime_setting_place(const ampc_program *p, uint32_t i)

@@ -47,7 +47,7 @@ done
 
 while read -r lines file; do
   [ "$lines" -le 600 ] || complain "$file has $lines lines"
-done < <(find compiler grammar runtime runner templates tests \
+done < <(find common compiler grammar runtime runner templates tests \
   \( -name '*.[ch]' -o -name '*.cu*' -o -name '*.sh' \) -exec wc -l {} + | grep -v ' total$')
 
 # Other versions lay some lines out in another way.
@@ -57,7 +57,7 @@ fi
 
 # scripts/format would break a banner that is too long for its line.
 while IFS= read -r place; do complain "$place is a banner of two lines"; done < <(
-  grep -rnEA1 '^/\* ---- ' compiler runtime runner grammar bench tests --include='*.[ch]' |
+  grep -rnEA1 '^/\* ---- ' common compiler runtime runner grammar bench tests --include='*.[ch]' |
     grep -E -- '-[0-9]+- ?(\* -*|-*)\*/$' | sed 's/-\([0-9]*\)-.*/:\1/')
 
 # The row of an op in compiler/graph/ops.def describes the op. Only rules/, kernel/, lower/, the selftest and the
@@ -74,7 +74,7 @@ done < <(grep -rnoE '\bOP_[a-z][a-z0-9_]*' compiler runner --include='*.[ch]' |
 # Files that users name are opened where they are registered as inputs: Note [what may be replaced].
 while IFS= read -r place; do complain "$place opens a file: use file_open_input or file_read"; done < <(
   git grep -nE '[^_a-z](open|openat)\([^)]*O_RDONLY|fopen\([^)]*"r|json_load_file\(|gzopen\(' -- runner compiler runtime |
-    grep -vE '^runtime/(plan|cache\.c|data/formats/stream\.c)|^runner/(jit|job/memory\.c|inspect/gpu\.c|tune/reference\.c)|/dev/null|/proc/' | cut -d: -f1,2)
+    grep -vE '^runtime/(cache\.c|data/formats/stream\.c)|^runner/(jit|job/memory\.c|inspect/gpu\.c|tune/reference\.c)|/dev/null|/proc/' | cut -d: -f1,2)
 
 # Markdown has lines of at most 120 columns, except tables, code, and words without a blank, such as links.
 while IFS= read -r place; do complain "$place is longer than 120 columns"; done < <(

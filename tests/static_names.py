@@ -16,7 +16,7 @@ FUNCTION = re.compile(r"^static [\w\s*]*?[\s*](\w+)\([^;{]*\)\n\{", re.M)
 def shared_names():
     """Lines "room name", for each name that several files of a room have."""
     found = collections.defaultdict(set)
-    for part in ("compiler", "runtime", "runner"):
+    for part in ("common", "compiler", "runtime", "runner"):
         for folder, _, names in os.walk(os.path.join(ROOT, part)):
             for file in names:
                 if not file.endswith(".c"):

@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PARTS = ["grammar", "compiler", "runtime", "runner", "templates"]
+PARTS = ["common", "grammar", "compiler", "runtime", "runner", "templates"]
 ENDS = (".c", ".h", ".def", ".y", ".l", ".cu", ".cuh", ".amp")
 API = "runtime/include/"
 # Functions without a caller, with the reason.

@@ -1,6 +1,6 @@
 #include "arena.h"
 #include "format.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
 /* Returns the shortest text, with at least `least` digits, that strtod reads as exactly v: "0.1",
  * "1e+09". */
 const char *arena_number(Arena *a, double v, int least);
-/* Escapes `s` for printing: runtime/plan/shown.h. Bytes in `keep` are not escaped. */
+/* Escapes `s` for printing: common/shown.h. Bytes in `keep` are not escaped. */
 const char *arena_shown(Arena *a, const char *s, const char *keep);
 
 #define arena_new(a, T)      ((T *)arena_alloc((a), sizeof(T), _Alignof(T)))

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/bytes.h"
-#include "runtime/plan/terminal.h"
+#include "common/bytes.h"
+#include "common/terminal.h"
 
 enum { GAP = 2 };
 

@@ -1,7 +1,7 @@
 /* Prints the user's text in emitted C: Note [the user's text in C]. */
 #include "user_text.h"
 #include "names.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <string.h>
 
 /* ---- comments ---- */

@@ -1,7 +1,7 @@
 /* The command that builds an object or a program from an emitted file. It contains paths of the
  * user: each must be one word of the shell and must not look like an option of the compiler. */
 #include "build_line.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

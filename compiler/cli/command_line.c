@@ -9,7 +9,7 @@
 #include "compiler/diag/diag.h"
 #include "compiler/help/help.h"
 #include "options.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 /* ---- options that need more than a field ---- */
 

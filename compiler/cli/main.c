@@ -11,11 +11,11 @@
 #include "output.h"
 #include "replace.h"
 #include "runtime/plan/attention.h"
-#include "runtime/plan/standard_files.h"
+#include "common/standard_files.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { BAD_PROGRAM = 1, BAD_USAGE = 2, BAD_FILE = 3, NO_COMPILER = 4, NO_MEMORY = 5, OUR_BUG = 70 };
 

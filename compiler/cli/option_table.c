@@ -8,10 +8,10 @@
 #include <string.h>
 #include "compiler/base/table.h"
 #include "compiler/diag/diag.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "compiler/cost/memory_report.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/terminal.h"
+#include "common/number.h"
+#include "common/terminal.h"
 
 /* NAMED: getopt_long's value for the first option with a name; smaller values are letters.
  * LEFT_WIDTH: the left column of --help; a longer option gets a line of its own. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "compiler/base/target.h"
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
 
 Options options_default(void)
 {

@@ -2,7 +2,7 @@
 #include "output.h"
 #include <stdio.h>
 #include <string.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 bool output_write(const char *path, const void *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* Checks that -o does not overwrite somebody's work: Note [what -o replaces]. */
 #include "replace.h"
 #include "compiler/program/seal.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

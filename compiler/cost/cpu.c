@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "runtime/plan/processors.h"
+#include "common/processors.h"
 
 enum {
   ROUNDS = 4,

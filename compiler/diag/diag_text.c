@@ -4,7 +4,7 @@
  * that change the direction of text, and invalid UTF-8 become `?`. Of a very long line only the
  * text around the cause is printed. */
 #include "diag_internal.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * int `**` int is an int. Checks that a value has the kind and range that its place needs are also
  * here (E209). */
 #include "elaborate.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <math.h>
 
 /* ---- checks ---- */

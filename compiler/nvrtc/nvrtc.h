@@ -1,7 +1,7 @@
 /* Compiles kernel text to PTX or a cubin with NVRTC, for --emit and for the JIT of the runner. */
 #pragma once
 #include "nvrtc_api.h"
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
 
 typedef struct NvrtcImage {
   char *bytes; /* the caller frees it; PTX without its NUL */

@@ -4,7 +4,7 @@
 #include "compiler/graph/columns.h"
 #include <assert.h>
 #include <string.h>
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 /* ---- shared ---- */
 

@@ -2,7 +2,7 @@
  * such as `value:` before a kind names the part of the parent node. */
 #include "compiler/base/compile.h"
 #include "ast_forms.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <string.h>
 
 typedef struct Printer {

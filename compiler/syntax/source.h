@@ -2,7 +2,7 @@
 #pragma once
 #include "ast.h"
 #include "compiler/base/compile.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 Compile *compile_create(const Options *options); /* copies the struct; strings must outlive it */
 void compile_destroy(Compile *c);

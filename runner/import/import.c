@@ -10,7 +10,7 @@
 #include "job.h"
 #include "runner/job/options.h"
 #include "runner/runner.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "runtime/state/safetensors.h"
 
 typedef struct ImportCommand {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "read_ops.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 /* ---- values by name ---- */
 

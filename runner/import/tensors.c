@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "read.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "runtime/plan/types.h"
 
 /* The type of jobs with the same elements. *wide: it is f32, but the elements are doubles. */

@@ -10,9 +10,9 @@
 #include "compiler/cli/option_table.h"
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/shown.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/shown.h"
 #include "runtime/plan/types.h"
 #include "sample.h"
 

@@ -10,7 +10,7 @@
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runtime/outside.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "runtime/state/safetensors.h"
 
 /* ---- the command line ---- */

@@ -8,7 +8,7 @@
 #include "compiler/base/user_text.h"
 #include "infer.h"
 #include "runtime/data/formats/folder.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "runtime/plan/types.h"
 
 typedef struct Suffix { /* the end of a file's name, and the source that reads such files */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include "infer.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/shown.h"
+#include "common/file.h"
+#include "common/shown.h"
 #include "runtime/plan/types.h"
 
 enum { DEFAULT_TOP = 5, NAME_ROOM = 1024 };

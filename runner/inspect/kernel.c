@@ -8,7 +8,7 @@
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/kernel/kernels.h"
 #include "inspect.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include "compiler/cli/option_table.h"
 
 enum { NARROWEST = 60 /* smallest width of a side, in columns */ };

@@ -5,7 +5,7 @@
 #include "compiler/kernel/kernels.h"
 #include "jit_cuda.h"
 #include "toolchain.h"
-#include "runtime/plan/level.h"
+#include "common/level.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>

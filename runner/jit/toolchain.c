@@ -3,7 +3,7 @@
 #include "child.h"
 #include "compiler/base/target.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

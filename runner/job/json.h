@@ -2,7 +2,7 @@
 #pragma once
 #include <jansson.h>
 #include "ampc_rt.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 /* Writes the value to the file; `path` NULL: to stdout. `flags`: those of json_dumps; the order of
  * keys is kept. Takes over the reference. `value` NULL counts as out of memory. */

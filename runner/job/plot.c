@@ -3,7 +3,7 @@
 #include "plot.h"
 #include "median.h"
 #include "compiler/base/arena.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

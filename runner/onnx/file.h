@@ -1,7 +1,7 @@
 /* ONNX files: protobuf messages, whose C structs protoc-c makes of onnx.proto during the build. */
 #pragma once
 #include "compiler/base/arena.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "onnx.pb-c.h"
 
 typedef Onnx__ModelProto OnnxModel;

@@ -2,7 +2,7 @@
 #include "pages.h"
 #include "compiler/help/help.h"
 #include "compiler/syntax/lex_words.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/driver.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "runtime/runtime.h"
 
 /* ---- the state before the step ---- */

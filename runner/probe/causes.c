@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "runner/job/median.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 
 /* Limits of what is ordinary. A layer with inputs near 1 has outputs near 1 if the root mean square
  * of its weights is 1 / sqrt(inputs). */

@@ -7,7 +7,7 @@
 #include "causes.h"
 #include "compiler/base/table.h"
 #include "compiler/driver.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 
 /* ---- output ---- */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "runtime/runtime.h"
 
 const Seen *watch_param(const Watch *w, ProbeKind kind, uint32_t param)

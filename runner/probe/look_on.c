@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { MOST_WORDS = 3 };
 

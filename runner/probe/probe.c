@@ -13,7 +13,7 @@
 #include "runner/job/memory.h"
 #include "runner/job/options.h"
 #include "runner/job/steps.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { USUAL_STEPS = 10, USUAL_ROWS = 12 };
 

@@ -11,7 +11,7 @@
 #include "runner/job/options.h"
 #include "runner/job/steps.h"
 #include "runner/runner.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { USUAL_STEPS = 10 };
 

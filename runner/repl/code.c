@@ -3,8 +3,8 @@
 #include "compiler/command/command.h"
 #include "compiler/kernel/kernels.h"
 #include "compiler/graph/ir.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/terminal.h"
+#include "common/number.h"
+#include "common/terminal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

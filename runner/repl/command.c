@@ -1,7 +1,7 @@
 /* The table of all commands of `amp repl`, and the search for one by the beginning of its name. */
 #include "commands.h"
 #include "compiler/help/help.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include "runtime/plan/types.h"
 #include <ctype.h>
 #include <stdio.h>

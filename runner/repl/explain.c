@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "compiler/cost/cpu.h"
 #include "compiler/explain/explain.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

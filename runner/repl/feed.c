@@ -1,7 +1,7 @@
 /* The data of the blocks. They are opened when a block first runs, and stay open if the next
  * program reads the same data in the same way. */
 #include "repl.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "repl.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/signals.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include <errno.h>
 #include <histedit.h>
 #include <limits.h>

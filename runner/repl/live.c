@@ -1,7 +1,7 @@
 /* The running program: its kernels, its runtime, and the change to the next program. */
 #include "repl.h"
 #include "compiler/command/command.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

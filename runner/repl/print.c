@@ -1,7 +1,7 @@
 /* Prints tensors: all elements of a small one, the corners of a large one, and the range. */
 #include "repl.h"
 #include "runner/job/plot.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include "runner/selftest/number.h"
 #include "runtime/plan/types.h"
 #include <inttypes.h>

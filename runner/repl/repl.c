@@ -5,7 +5,7 @@
 #include "runner/runner.h"
 #include "runner/job/options.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/terminal.h"
+#include "common/terminal.h"
 #include <ctype.h>
 #include <limits.h>
 #include <locale.h>

@@ -1,8 +1,8 @@
 /* :set, :const and :precision. */
 #include "commands.h"
 #include "compiler/base/table.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/terminal.h"
+#include "common/number.h"
+#include "common/terminal.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <string.h>

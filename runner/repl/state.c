@@ -3,7 +3,7 @@
 #include "runner/job/options.h"
 #include "runner/job/plot.h"
 #include "runtime/runtime.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "runtime/plan/types.h"
 #include <fnmatch.h>
 #include <math.h>

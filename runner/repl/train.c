@@ -4,9 +4,9 @@
 #include "runner/probe/probe.h"
 #include "runtime/metric.h"
 #include "runtime/outside.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/terminal.h"
+#include "common/clock.h"
+#include "common/number.h"
+#include "common/terminal.h"
 #include "runtime/train/judge.h"
 #include "runtime/train/lost.h"
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "compiler/graph/ir.h"
 #include "runtime/data/source.h"
 #include "runtime/outside.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "runner/job/options.h"
 #include "compiler/cli/build_line.h"
 #include "compiler/base/user_text.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "runtime/plan/formats.h"
 #include <ctype.h>
 #include <stdio.h>

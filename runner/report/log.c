@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "runtime/data/formats/fields.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum {
   MOST_BUCKETS = 256,   /* of a column; even */

@@ -17,8 +17,8 @@
 #include "compiler/cli/output.h"
 #include "report.h"
 #include "runner/runner.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/shown.h"
+#include "common/file.h"
+#include "common/shown.h"
 
 extern const char report_page_html[], report_page_css[], report_page_js[], report_run_js[],
     report_tune_js[];

@@ -14,7 +14,7 @@
 #include "find_lr.h"
 #include "runner/runner.h"
 #include "runtime/members.h"
-#include "runtime/plan/bytes.h"
+#include "common/bytes.h"
 
 /* ---- the command line ---- */
 

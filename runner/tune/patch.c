@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "compiler/syntax/source.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "tune.h"
 
 static const Decl *find_decl(const Compile *c, DeclKind kind)

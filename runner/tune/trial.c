@@ -11,7 +11,7 @@
 #include "compiler/cost/predict.h"
 #include "compiler/driver.h"
 #include "reference.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 
 /* ---- compiling ---- */
 

@@ -10,9 +10,9 @@
 #include "runner/job/options.h"
 #include "runner/job/steps.h"
 #include "runner/runner.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/number.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/number.h"
 #include "runtime/train/train_options.h"
 #include "tune.h"
 

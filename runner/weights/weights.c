@@ -8,7 +8,7 @@
 #include "compiler/cli/option_table.h"
 #include "runner/runner.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/bytes.h"
+#include "common/bytes.h"
 #include "runtime/plan/types.h"
 #include "runtime/state/safetensors.h"
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 /* Hashes a file name by FNV-1a, because it can be longer than a socket address. */
 static unsigned long long hash_of(const char *text)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 #include "cpu.h"
 #include "runtime/base/signals.h"
-#include "runtime/plan/bytes.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/processors.h"
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/processors.h"
 #include "runtime/profile.h"
 
 typedef struct CpuDevice {

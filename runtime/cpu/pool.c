@@ -13,7 +13,7 @@
 #include "pool.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/base/signals.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "runtime/profile.h"
 
 enum { SPINS = 2000, LINE = 64, MAX_THREADS = PROFILE_THREADS };

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
-#include "runtime/plan/bytes.h"
+#include "common/bytes.h"
 
 /* In bytes. LEAST_HALF: half of the staging memory for writes; for batches it is INPUT larger. */
 enum { LEAST_HALF = 1 << 20, ALIGN = 64 };

@@ -2,7 +2,8 @@
 #pragma once
 #include "cudnn_api.h"
 #include "runtime/device.h"
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
+#include "runtime/plan/attention.h"
 
 enum { DNN_MOST_MADE = 170, DNN_ALIGN = 16 /* bytes, for every operand */ };
 

@@ -1,7 +1,7 @@
 /* Turns the driver's errors into one message: what happened, on which device, and what to do. */
 #include <string.h>
 #include "cuda_device.h"
-#include "runtime/plan/bytes.h"
+#include "common/bytes.h"
 
 /* Whether an error makes the context unusable: illegal addresses, failed launches, lost GPUs. */
 static bool is_sticky(CuResult r)

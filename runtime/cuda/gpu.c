@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda_device.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 #include "runtime/ranks/ranks.h"
 
 enum { OLDEST_CAPABILITY = 70 };

@@ -1,9 +1,9 @@
 /* NVIDIA's driver, cuBLASLt, cuDNN and NCCL: loaded at first use, kept until the process ends.
- * runtime/plan/toolkit.h decides which version of a library fits. */
+ * common/toolkit.h decides which version of a library fits. */
 #pragma once
 #include "cudnn_api.h"
 #include "nccl_api.h"
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
 
 /* Load a library and set *out to the process's only table of its functions. They return false with
  * the reason in `why`. Any thread may call them. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include "cuda_device.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "runtime/ranks/ranks.h"
 
 /* Sleeps for a 16th of the time waited so far, at most a millisecond: short waits stay short. */

@@ -12,7 +12,7 @@
  * graph is one launch. So if such a tool is attached, the commands are launched one by one. */
 #include <stdlib.h>
 #include "cuda_device.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "runtime/profile.h"
 
 /* Adds a mark without an event. */

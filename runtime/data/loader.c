@@ -12,7 +12,7 @@
 #include "runtime/base/data_threads.h"
 #include "runtime/base/signals.h"
 #include "source.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 
 /* A slot is a buffer of the ring. The consumer reads one, one is ready, one is being filled. */
 enum { RING = 3, ALIGN = 64 /* bytes */, MOST_THREADS = AMPC_MOST_DATA_THREADS, WHY = 1024 };

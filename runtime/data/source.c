@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "runtime/base/convert.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "runtime/plan/types.h"
 
 enum { MOST_LABELS = 1000000 /* that source_labels reads */ };

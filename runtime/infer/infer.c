@@ -3,7 +3,7 @@
 #include <string.h>
 #include "runtime/outside.h"
 #include "runtime/runtime.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 
 /* Loads the weights. Initializes the parameters first: random numbers then begin as the seed says,
  * and parameters that `missing` names keep their initial values. */

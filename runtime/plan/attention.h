@@ -1,7 +1,12 @@
 /* What cuDNN's attention can compute, and the bytes that it needs in addition to its results. */
 #pragma once
 #include "ampc_plan.h"
-#include "toolkit.h"
+#include "types.h"
+
+/* A version of cuDNN (91501 for 9.15.1) and the GPU's capability (90 for sm_90); 0: unknown. */
+typedef struct ampc_cudnn {
+  int version, capability;
+} ampc_cudnn;
 
 /* True if AMPC_ATTENTION_F32 is set: own kernels multiply in f32, not on tensor cores. For
  * comparisons, and for the mock of NVIDIA's libraries, whose blocks have one thread. */

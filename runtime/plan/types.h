@@ -2,6 +2,8 @@
 #pragma once
 #include "ampc_plan.h"
 
+enum { AMPC_WHY_ROOM = 800 }; /* bytes of a reason: what is wrong and what to do, in one line */
+
 /* A row of a float type:
  *   KIND, name   AMPC_KIND; the type is called KIND in safetensors and `name` everywhere else
  *   SPACE, copy  the space for copies of weights in the type; their name in kernels and ampc_param

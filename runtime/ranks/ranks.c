@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "load.h"
 #include "runtime/base/signals.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/processors.h"
+#include "common/clock.h"
+#include "common/processors.h"
 #include "team.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "team.h"
 
 enum { SPINS = 1000, MEDIANS = 20, ROLL = 3, MOST_NAMED = 4 };

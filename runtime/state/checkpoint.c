@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "metadata.h"
 #include "param.h"
 #include "runtime/members.h"
 #include "plateaus.h"
 #include "safetensors.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 
 static const char version[] = "2";
 

@@ -4,7 +4,7 @@
 #include "init_values.h"
 #include "param.h"
 #include "runtime/members.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 #include "runtime/plan/types.h"
 
 enum { PIECE = 1 << 15 /* values converted at once: no copy of all weights is made */ };

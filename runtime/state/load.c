@@ -8,8 +8,8 @@
 #include <string.h>
 #include "load.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/pattern.h"
-#include "runtime/plan/needs.h"
+#include "common/pattern.h"
+#include "common/needs.h"
 #include "runtime/plan/types.h"
 
 /* ---- the clause ---- */

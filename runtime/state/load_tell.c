@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
-#include "runtime/plan/pattern.h"
+#include "common/pattern.h"
 
 enum { NAMES = 5 /* names listed per kind of mismatch */, PATTERNS = 8 /* patterns suggested */ };
 

@@ -1,6 +1,6 @@
 /* Metadata of checkpoints: numbers under keys, names of classes. A key is joined of any parts. */
 #pragma once
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "safetensors.h"
 
 /* The parts of a key in order: KEY("ampc.setting.", name). */

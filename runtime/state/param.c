@@ -6,7 +6,7 @@
 #include "runtime/base/convert.h"
 #include "param.h"
 #include "runtime/runtime.h"
-#include "runtime/plan/needs.h"
+#include "common/needs.h"
 #include "runtime/plan/types.h"
 
 /* ---- one filter ---- */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 /* Constant items. */
 enum { NOTHING, MARK, FIRST_ITEM };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "safetensors.h"
 #include "torch_file.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "runtime/plan/types.h"
 
 #define CHECKSUM_KEY "ampc.checksum"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <xxhash.h>
 #include "ampc_rt.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum { TENSOR_AXES = 8 };
 /* A tensor of a file of torch.save whose elements are not in the order of its shape. */

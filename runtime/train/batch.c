@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include "statistics.h"
 #include "runtime/members.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/needs.h"
+#include "common/clock.h"
+#include "common/needs.h"
 
 /* Returns the bytes of a sample. */
 static int64_t sample_bytes(const ampc_program *p, const ampc_source *s)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "runtime/outside.h"
 #include "train.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 
 void session_set_values(Session *s, uint32_t block)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "train.h"
 
 enum { LONGEST = 4096 }; /* bytes of a path */

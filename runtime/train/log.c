@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "runtime/base/file_lock.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "fields.h"
 
 #define TABLE "metrics.csv"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "train_options.h"
 
 /* Only numbers: the paths that a run writes always differ, and a command line of another program

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include "batch.h"
 #include "runtime/outside.h"
-#include "runtime/plan/needs.h"
-#include "runtime/plan/number.h"
+#include "common/needs.h"
+#include "common/number.h"
 
 /* ---- opening ---- */
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include "runtime/base/interrupt.h"
 #include "runtime/base/out_of_memory.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/standard_files.h"
-#include "runtime/plan/toolkit.h"
+#include "common/file.h"
+#include "common/number.h"
+#include "common/standard_files.h"
+#include "common/toolkit.h"
 #include "runtime/runtime.h"
 #include "train_options.h"
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "runtime/plan/clock.h"
-#include "runtime/plan/shown.h"
-#include "runtime/plan/terminal.h"
+#include "common/clock.h"
+#include "common/shown.h"
+#include "common/terminal.h"
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two updates of a terminal's line */

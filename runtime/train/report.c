@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fields.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 
 enum { DEFAULT_LOG = 100 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include "fields.h"
 
 typedef struct Json {

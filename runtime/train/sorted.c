@@ -1,7 +1,7 @@
 /* Warns before a run about labels whose order is probably a mistake. */
 #include <stdio.h>
 #include "train.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 void sorted_warn(const Session *s, uint32_t block)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "train.h"
 
 static Ranks *ranks_of(const Session *s)

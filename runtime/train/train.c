@@ -15,11 +15,11 @@
 #include "lost.h"
 #include "runtime/base/file_lock.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "runtime/state/safetensors.h"
 #include "train.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/needs.h"
+#include "common/clock.h"
+#include "common/needs.h"
 
 /* Steps between two checks of the loss if STATE must be copied from a device. */
 enum { LOOK_EVERY = 100 };

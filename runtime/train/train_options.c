@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 #include "runtime/device.h"
-#include "runtime/plan/file.h"
-#include "runtime/plan/number.h"
+#include "common/file.h"
+#include "common/number.h"
 #include "runtime/ranks/ranks.h"
 
 const ampc_option ampc_train_option_list[] = {

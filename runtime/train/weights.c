@@ -1,6 +1,6 @@
 /* --save-weights: the weights at the end of a run, for other programs. */
 #include <string.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "train.h"
 
 /* Refuses a file to which the run saves its checkpoint. */

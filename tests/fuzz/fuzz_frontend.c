@@ -15,7 +15,7 @@
 #include "compiler/fmt/fmt.h"
 #include "compiler/graph/ir.h"
 #include "compiler/cost/memory_report.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
  */
 #include "cases.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/plan/clock.h"
+#include "common/clock.h"
 #include "runtime/ranks/exchange.h"
 #include <pthread.h>
 #include <sys/mman.h>

@@ -55,7 +55,7 @@ mutate_kernels() {
 
 build_copy() {
   mkdir "$work/tree" || exit 1
-  for name in CMakeLists.txt bench cmake compiler grammar runtime runner templates; do
+  for name in CMakeLists.txt bench cmake common compiler grammar runtime runner templates; do
     cp -r "$root/$name" "$work/tree/" || exit 1
   done
   cmake -S "$work/tree" -B "$work/build" -G Ninja -DBUILD_TESTING=OFF \

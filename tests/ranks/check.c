@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 #include "check.h"
-#include "runtime/plan/clock.h"
-#include "runtime/plan/processors.h"
+#include "common/clock.h"
+#include "common/processors.h"
 #include "runtime/ranks/exchange.h"
 
 static Ranks *ranks;

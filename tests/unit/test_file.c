@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include "check.h"
 #include "runtime/base/file_lock.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "temp.h"
 
 static void make(const char *name, const char *text)

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include "check.h"
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "temp.h"
 
 static int at_rename; /* the signal that a writer raises in rename(); 0: none */

@@ -2,7 +2,7 @@
 #include <float.h>
 #include <math.h>
 #include "check.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 static void check_whole(void)
 {

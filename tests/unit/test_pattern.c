@@ -1,6 +1,6 @@
 /* Patterns of parameter names: what they match, and the names that `rename` makes. */
 #include "check.h"
-#include "runtime/plan/pattern.h"
+#include "common/pattern.h"
 #include <stdlib.h>
 #include <string.h>
 

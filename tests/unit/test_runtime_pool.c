@@ -6,7 +6,7 @@
 #include <time.h>
 #include "check.h"
 #include "runtime/cpu/pool.h"
-#include "runtime/plan/processors.h"
+#include "common/processors.h"
 #include "runtime/profile.h"
 
 enum { N = 1000 };

@@ -1,7 +1,7 @@
 /* Text from outside (names, data): how it is printed, and how it appears in emitted C. */
 #include "check.h"
 #include "compiler/base/user_text.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 #include <string.h>
 
 /* ---- for people ---- */

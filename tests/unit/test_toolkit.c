@@ -2,7 +2,7 @@
  * missing. The test builds a library of its own; each place has a copy that returns a different
  * answer. */
 #include "runner/jit/toolchain.h"
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
 #include "temp.h"
 
 typedef struct Table {

@@ -4,8 +4,8 @@
 #include "infer.h"
 #include "compiler/lower/watch.h"
 #include "ampc_commands.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/shown.h"
+#include "common/number.h"
+#include "common/shown.h"
 #include <stdlib.h>
 #include <string.h>
 

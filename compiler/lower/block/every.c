@@ -9,7 +9,7 @@
  * streams to the counts, as in the first variant. So all variants have the same names and random
  * numbers, and an `every` that contains only a metric changes no weight. */
 #include "block.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <assert.h>
 
 void note_ended_names(Lower *l, Scope *to, const Scope *s, const char *where)

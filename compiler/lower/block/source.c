@@ -6,7 +6,7 @@
 #include "compiler/lower/index_check.h"
 #include "runtime/data/formats/args.h"
 #include "runtime/plan/formats.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>

@@ -5,7 +5,7 @@
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/optimizer/optimizer.h"
 #include "compiler/lower/own/own.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <math.h>
 
 /* ---- files ---- */

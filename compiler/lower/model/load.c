@@ -3,7 +3,7 @@
  * checks the parts that do not need the file: patterns of the model's own parameters, and the two
  * sides of a renaming. */
 #include "model.h"
-#include "runtime/plan/pattern.h"
+#include "common/pattern.h"
 
 enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, N_ARGUMENTS };
 static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};

@@ -1,7 +1,7 @@
-/* Matches patterns of model and optimizer clauses. A pattern is a text (runtime/plan/pattern.h
+/* Matches patterns of model and optimizer clauses. A pattern is a text (common/pattern.h
  * explains it), a layer type, or a list of patterns. */
 #include "model.h"
-#include "runtime/plan/pattern.h"
+#include "common/pattern.h"
 
 /* Returns the length of the first segment: 3 for "fc1.weight". */
 static size_t segment(const char *s)

@@ -1,6 +1,6 @@
 /* The loss scaler of a job: `precision f16 { scaler(...) }`, or the default scaler of f16. */
 #include "model.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 void lower_no_scaler(Lower *l)
 {

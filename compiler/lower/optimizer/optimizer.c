@@ -6,7 +6,7 @@
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"
 #include "compiler/graph/shares.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <assert.h>
 
 #define ARG(i) (args->at.at[i].value)

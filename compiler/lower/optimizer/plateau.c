@@ -4,7 +4,7 @@
  * block, so the metric is looked up after all blocks. */
 #include "plateau.h"
 #include "optimizer.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include <string.h>
 
 static const char *of_plateau(Lower *l, const char *name)

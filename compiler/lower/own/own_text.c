@@ -1,7 +1,7 @@
 /* Reads the text of an op: a string in the job, or a file next to it. */
 #include "own.h"
 #include "compiler/syntax/source.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 /* Returns the text of a string. Without escapes it has the bytes of its literal, so messages can
  * point to a position in it. With escapes they point to the whole literal. */

@@ -8,8 +8,8 @@
 #include "compiler/graph/shares.h"
 #include "compiler/passes/passes.h"
 #include "runtime/plan/arithmetic.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/shown.h"
+#include "common/number.h"
+#include "common/shown.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "args.h"
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 enum { NUMBER_ROOM = 64 };
 

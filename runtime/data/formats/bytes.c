@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 enum {
   HELD_MOST = 256 << 20, /* bytes of an uncompressed file */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "args.h"
-#include "runtime/plan/shown.h"
+#include "common/shown.h"
 
 static const char line[] = "class=";
 

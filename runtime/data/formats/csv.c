@@ -13,7 +13,7 @@
 #include "classes.h"
 #include "header.h"
 #include "runtime/base/convert.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "fields.h"
 #include "window.h"
 

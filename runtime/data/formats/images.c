@@ -23,8 +23,8 @@
 #include "header.h"
 #include "picture.h"
 #include "resize.h"
-#include "runtime/plan/number.h"
-#include "runtime/plan/shown.h"
+#include "common/number.h"
+#include "common/shown.h"
 
 enum { MOST_SIDE = 1 << 14, TRIES = 10, PATH = 4096, TEXT = 64 /* of an argument */ };
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include "runtime/plan/toolkit.h"
+#include "common/toolkit.h"
 
 #define TEXT(x)   #x
 #define NUMBER(x) TEXT(x)

@@ -1,6 +1,6 @@
 /* Writes pictures as PNG by libpng, which is loaded when the first one is written. */
 #pragma once
-#include "runtime/plan/file.h"
+#include "common/file.h"
 
 /* libpng and most readers of pictures refuse longer sides. */
 enum { PICTURE_LONGEST = 1000000 };

@@ -5,7 +5,7 @@
 #include "args.h"
 #include "array.h"
 #include "header.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 #define NARROW_TYPE(KIND, name, SPACE, copy, cpu, lt, dnn, bytes, ...)                             \
   {#name, {ELEMENT_##KIND, bytes, false}},

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "runtime/plan/file.h"
+#include "common/file.h"
 #include "runtime/plan/formats.h"
 
 typedef struct Shard {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "args.h"
 #include "array.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 #include "window.h"
 
 static const struct {

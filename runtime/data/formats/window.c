@@ -2,7 +2,7 @@
 #include "window.h"
 #include <string.h>
 #include "args.h"
-#include "runtime/plan/number.h"
+#include "common/number.h"
 
 ampc_status window_read(const char *args, Window *out)
 {

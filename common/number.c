@@ -1,5 +1,5 @@
 /* Which numbers are allowed where, and reading them from text. */
-#include "number.h"
+#include "common/number.h"
 #include <errno.h>
 #include <float.h>
 #include <math.h>

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "file.h"
+#include "common/file.h"
 
 /* Safetensors: the size of the header, below 4 GiB, then JSON. */
 const FileKind file_checkpoint = {"checkpoint", 4, "\0\0\0\0{", 5, FILE_CHECKPOINT};
@@ -83,7 +83,7 @@ static Identity identity(const struct stat *info)
   return (Identity){info->st_dev, info->st_ino};
 }
 
-static int compare(const void *a, const void *b)
+static int compare_files(const void *a, const void *b)
 {
   const Identity *x = a, *y = b;
   if (x->device != y->device) return x->device < y->device ? -1 : 1;
@@ -187,9 +187,9 @@ static ampc_status is_within(Input *i, const Identity *file, bool *out)
   if (fd >= 0) {
     i->n = i->room = 0;
     if (!list_within(i, fd, 1)) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", i->path);
-    if (i->n) qsort(i->within, i->n, sizeof *i->within, compare);
+    if (i->n) qsort(i->within, i->n, sizeof *i->within, compare_files);
   }
-  *out = i->n && bsearch(file, i->within, i->n, sizeof *i->within, compare);
+  *out = i->n && bsearch(file, i->within, i->n, sizeof *i->within, compare_files);
   return AMPC_OK;
 }
 
@@ -217,7 +217,7 @@ static ampc_status guard_inputs(const char *path, const struct stat *at, const F
   ampc_status status = AMPC_OK;
   pthread_mutex_lock(&lock);
   for (Input *i = inputs; i && !status; i = i->next) {
-    bool same = !i->folder && compare(&i->is, &file) == 0 && file_is_same(path, i->path);
+    bool same = !i->folder && compare_files(&i->is, &file) == 0 && file_is_same(path, i->path);
     if (kind && i->role == kind->over) continue;
     if (i->folder && look_into_folders) status = is_within(i, &file, &same);
     if (same) status = refuse_input(path, i);

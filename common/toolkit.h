@@ -5,15 +5,9 @@
  * The search order: the folder of --cuda-path; the loader's folders (LD_LIBRARY_PATH); CUDA_PATH
  * and CUDA_HOME; the wheels of VIRTUAL_ENV and of the python3 on PATH; /usr/local/cuda*. */
 #pragma once
+#include "runtime/plan/types.h"
 #include <stdbool.h>
 #include <stddef.h>
-
-enum { AMPC_WHY_ROOM = 800 }; /* bytes of a reason: what is wrong and what to do, in one line */
-
-/* A version of cuDNN (91501 for 9.15.1) and the GPU's capability (90 for sm_90); 0: unknown. */
-typedef struct ampc_cudnn {
-  int version, capability;
-} ampc_cudnn;
 
 /* A function of a library, and its place in a table of pointers. */
 typedef struct ampc_symbol {

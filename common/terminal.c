@@ -1,5 +1,5 @@
 /* The width of printed lines. */
-#include "terminal.h"
+#include "common/terminal.h"
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* dlopen and dlsym; see toolkit.h. */
-#include "toolkit.h"
+#include "common/toolkit.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include "toolkit_places.h"
+#include "common/toolkit_places.h"
 
 /* CUDA 12 has all functions that are called, and its drivers run what its libraries generate. */
 enum { NEWEST = 13, OLDEST = 12 };

@@ -1,6 +1,6 @@
 /* Matches patterns segment by segment. Only the last wildcard is tried again, so no pattern takes
  * long. */
-#include "pattern.h"
+#include "common/pattern.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "processors.h"
+#include "common/processors.h"
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

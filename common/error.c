@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include "ampc_plan.h"
-#include "shown.h"
+#include "common/shown.h"
 
 static _Thread_local char last_error[4096];
 

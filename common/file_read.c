@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "file.h"
+#include "common/file.h"
 
 enum {
   PATIENCE = 2000,     /* ms; for a process that is about to write to a named pipe */

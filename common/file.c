@@ -6,7 +6,7 @@
  * again (sweep). While a file has such a name, its writer holds a lock on it, so a file without a
  * lock has no writer. But another machine may not see the lock. So the name says which machine
  * wrote the file, and files of other machines are removed when they are old. */
-#include "file.h"
+#include "common/file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* See toolkit_places.h. No program is run to find a folder; a missing folder costs one lookup. */
-#include "toolkit_places.h"
+#include "common/toolkit_places.h"
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "toolkit.h"
+#include "common/toolkit.h"
 
 static const char *given; /* --cuda-path */
 

@@ -1,6 +1,6 @@
 /* Levels of processors; see level.h. A program that was compiled for another processor is refused
  * here; otherwise its first kernel would end the process by SIGILL. */
-#include "level.h"
+#include "common/level.h"
 #include <cpuid.h>
 #include <string.h>
 

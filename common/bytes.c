@@ -1,5 +1,5 @@
 /* Numbers of bytes as text. */
-#include "bytes.h"
+#include "common/bytes.h"
 #include <stdio.h>
 
 const char *ampc_scaled_text(int64_t n, const char *unit, char text[AMPC_BYTES_ROOM])

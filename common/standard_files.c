@@ -1,4 +1,4 @@
-#include "standard_files.h"
+#include "common/standard_files.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Which characters can be printed, and the escapes for the others. */
-#include "shown.h"
+#include "common/shown.h"
 #include <stdio.h>
 #include <string.h>
 
