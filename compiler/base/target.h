@@ -18,13 +18,14 @@ typedef struct Target {
   const char *build[8]; /* the compiler and its flags, before the architecture */
   /* prefix of the architecture in the command: "-arch="; NULL: it is not passed */
   const char *arch;
-  const char *prelude, *tiles; /* in templates/: primitives; products of tiles */
-  const char *tensor;          /* in templates/: products on tensor cores; NULL: none */
-  const char *counters;        /* in templates/: counters that blocks share; NULL: none */
-  const char *own_text;        /* the clause of `op` with its kernel text: "host" */
-  const char *own_language;    /* the language of that text */
-  int64_t align;               /* alignment of places in WORK and INPUT, in bytes */
-  const char *table_suffix;    /* suffix of a kernel's name in the kernel table: "_thunk" */
+  const char *prelude, *columns; /* in templates/: primitives; those for columns */
+  const char *tiles;             /* products of tiles */
+  const char *tensor;            /* in templates/: products on tensor cores; NULL: none */
+  const char *counters;          /* in templates/: counters that blocks share; NULL: none */
+  const char *own_text;          /* the clause of `op` with its kernel text: "host" */
+  const char *own_language;      /* the language of that text */
+  int64_t align;                 /* alignment of places in WORK and INPUT, in bytes */
+  const char *table_suffix;      /* suffix of a kernel's name in the kernel table: "_thunk" */
 } Target;
 
 /* Values of -march for kernels on the CPU, ending with NULL. The first one is the default. */

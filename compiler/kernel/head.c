@@ -234,17 +234,18 @@ const char *kernel_parts_text(const Kernel *k)
 
 static const char *frame_name(const Kernel *k)
 {
-  const char *prelude = target_of(k->c->options.target)->prelude;
+  const Target *target = target_of(k->c->options.target);
   if (k->group->n_parts) return kernel_parts_text(k);
   switch (kernel_template(k)) {
   case TMPL_row:
-    return arena_printf(k->c->arena, "rows of templates/%s", prelude);
+    return arena_printf(k->c->arena, "rows of templates/%s",
+                        k->part->rows->columns ? target->columns : target->prelude);
   case TMPL_own:
     return arena_printf(k->c->arena, "the text of op %s", op_of(kernel_main_node(k))->name);
   case TMPL_file:
     return arena_printf(k->c->arena, "templates/%s", kernel_file(k)->name);
   default:
-    return arena_printf(k->c->arena, "loops of templates/%s", prelude);
+    return arena_printf(k->c->arena, "loops of templates/%s", target->prelude);
   }
 }
 

@@ -133,6 +133,7 @@ void emit_helpers(Printer *p, const Text *kernels)
   const Target *target = target_of(p->c->options.target);
   read_file(&h, target->prelude);
   h.sections.at[0].used = true; /* the head is always needed */
+  read_file(&h, target->columns);
   if (p->c->options.real64 && is_cpu_target(p->c)) read_file(&h, "cpu64.h");
   if (target->counters) read_file(&h, target->counters);
   h.first_after_prelude = h.sections.n;

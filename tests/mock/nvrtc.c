@@ -1,8 +1,9 @@
 /* NVRTC without CUDA: it compiles the kernels as C for this machine. It replaces templates/cuda.cuh
- * in the text by templates/cpu.h and calls the C compiler like the runner does for the CPU, so the
- * results have the bits of the CPU's kernels. Only the real NVRTC can check that the text is CUDA.
- *   MOCK_NVRTC_FAIL=1       nothing compiles           MOCK_NVRTC_ARCH=n      images are for sm_n
- *   MOCK_NVRTC_VERSION=n    13990, which no real one has, because it is part of the cache key */
+ * in the text by templates/cpu.h and columns_cpu.h, and calls the C compiler like the runner does
+ * for the CPU, so the results have the bits of the CPU's kernels. Only the real NVRTC can check
+ * that the text is CUDA. MOCK_NVRTC_FAIL=1       nothing compiles           MOCK_NVRTC_ARCH=n
+ * images are for sm_n MOCK_NVRTC_VERSION=n    13990, which no real one has, because it is part of
+ * the cache key */
 #include "mock.h"
 #include "compiler/base/embedded.h"
 #include "runner/jit/toolchain.h"
@@ -200,7 +201,7 @@ static bool put_c_text(FILE *out, const char *text)
       from ? strstr(from, "/* the code below is the same on every machine */\n") : NULL;
   if (!to) return false;
   fwrite(text, 1, (size_t)(from - text), out);
-  fwrite(embedded_files[0].text, 1, embedded_files[0].size, out);
+  for (const EmbeddedFile *f = embedded_files; f->name; f++) fwrite(f->text, 1, f->size, out);
   fputs(only_cuda, out);
   fputs("#define __launch_bounds__(...)\n", out);
   put_rest(out, to);

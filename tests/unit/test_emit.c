@@ -456,8 +456,9 @@ int main(void)
   test_wide_indices();
   test_names();
   test_product_names();
-  static const char *const helpers[] = {"cuda.cuh",    "cpu.h",      "maths.cuh", "maths64.cuh",
-                                        "maths16.cuh", "device.cuh", "rows.cuh",  "update.cuh"};
+  static const char *const helpers[] = {
+      "cuda.cuh",    "cpu.h",       "columns_cuda.cuh", "columns_cpu.h", "maths.cuh",
+      "maths64.cuh", "maths16.cuh", "device.cuh",       "rows.cuh",      "update.cuh"};
   for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
     test_helpers_are_reserved(helpers[i]);
   test_words();
