@@ -1,5 +1,6 @@
 /* CUDA: the rest of the prelude: rounding, counters that a block keeps in shared memory, rows
- * whose length is odd, and sums of rows that a list names. cpu.h defines the same names for the CPU. */
+ * whose length is odd, and sums of rows that a list names. cpu.h defines the same names for the
+ * CPU. */
 
 // --- round_f16
 DEVICE real round_f16(real x)
@@ -36,9 +37,9 @@ DEVICE real round_bf16(real x)
   for (unsigned k = threadIdx.x; k < (n); k += blockDim.x)
 
 // --- ROW_ODD
-/* For rows whose length is no multiple of n: runs `whole`, the loop over the row's whole vectors, and
- * then the body once more for the last elements, one a thread. vector_width is the number of elements
- * that the body processes at once. */
+/* For rows whose length is no multiple of n: runs `whole`, the loop over the row's whole vectors,
+ * and then the body once more for the last elements, one a thread. vector_width is the number of
+ * elements that the body processes at once. */
 #define ROW_ODD(n, T, c, length, whole, ...)                                                       \
   {                                                                                                \
     enum { vector_width = (n) };                                                                   \

@@ -1,8 +1,8 @@
 /* Adds a number to its metric; the host computes averages later. $samples: how many samples the
  * number stands for. @weight: it stands for $weight of them. @empty: a number that is a mean of no
  * elements is left out, and is no loss that is not finite. @loss: the number is what `minimize`
- * minimizes. Without a scaler the first loss that is not finite ends all updates. With a scaler such
- * a loss counts as an overflow of its step, unless updates have already ended. */
+ * minimizes. Without a scaler the first loss that is not finite ends all updates. With a scaler
+ * such a loss counts as an overflow of its step, unless updates have already ended. */
 __global__ void $name($arguments)
 {
   ONE_THREAD {

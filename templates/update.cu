@@ -1,10 +1,10 @@
 /* This file is the frame of updates of a group of parameters, element by element. The row of the
- * optimizer in compiler/graph/optimizers.def has the formula. It computes the new weight w from w and g, the
- * gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments; bf16 weights and
- * moments are f32 there. Gradients are cleared whether the update is applied or not. While
- * `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group also gives the sum
- * of the squares of its new weights and of their changes. Sections that the frame does not use are
- * for LAMB's kernels. */
+ * optimizer in compiler/graph/optimizers.def has the formula, which computes the new weight w from
+ * w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments;
+ * bf16 weights and moments are f32 there. Gradients are cleared whether the update is applied or
+ * not. While `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group
+ * also gives the sum of the squares of its new weights and of their changes. Sections that the
+ * frame does not use are for LAMB's kernels. */
 __global__ void $name($arguments)
 {
 @sums@clamp1@!sliced  $lines parameters

@@ -253,6 +253,13 @@ static void check_update(OptimizerInfo *row)
 
 /* ---- formulas ---- */
 
+static bool is_result(const char *name, const char *result)
+{
+  bool is = same_name(name, result);
+  for (uint32_t i = 0; i < MAX_MOMENTS; i++) is |= same_name(name, moment_names[i]);
+  return is;
+}
+
 /* Parses the formula. It must give each moment that the row lists a value, and no other one; and
  * the new weight, or if norms are measured first its change. */
 static void parse_formula(OptimizerInfo *row)
@@ -271,6 +278,11 @@ static void parse_formula(OptimizerInfo *row)
                        moment_names[i]);
   if (!code_statement(&row->formula, result))
     optimizer_broken(row->name, "the formula does not compute", result);
+  for (uint32_t i = 0; i < row->formula.n_statements; i++)
+    if (row->formula.statements[i].kind == STATEMENT_set &&
+        !is_result(row->formula.statements[i].name, result))
+      optimizer_broken(row->name,
+                       "neither a moment nor the result:", row->formula.statements[i].name);
 }
 
 static void free_formulas(void)

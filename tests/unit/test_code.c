@@ -140,6 +140,27 @@ static void test_gradients(void)
   CHECK(!gradient_is_passed(op_row(OP_mul)) && !gradient_is_passed(op_row(OP_like)));
 }
 
+/* Checks names of values and of inputs in the code of map ops. */
+static void test_lets(void)
+{
+  OpCode c = map("let d = $x - $eps; let e = d * d; e > 0 ? $y|0 : d");
+  MUST(c.n_statements == 3 && c.result == STATEMENT_value && c.chooses);
+  CHECK(c.statements[0].kind == STATEMENT_let && !strcmp(c.statements[1].name, "e"));
+  CHECK(c.reads_element[0] && c.reads_element[1]);
+  const Formula *x = c.statements[0].value->in[0];
+  CHECK(x->kind == FORMULA_element && x->index == 0);
+}
+
+/* Checks the formula of an optimizer. A statement without `let` is a new value. */
+static void test_updates(void)
+{
+  static const char *const names[] = {"g", "w", "lr"};
+  OpCode c = update_parse(arena, "test", "let s = lr * g; w = w - s", names, 3);
+  MUST(c.n_statements == 2);
+  CHECK(c.statements[0].kind == STATEMENT_let && c.statements[1].kind == STATEMENT_set);
+  CHECK(!strcmp(c.statements[1].name, "w") && c.statements[1].value->kind == FORMULA_sub);
+}
+
 /* Parses the text in a child process, because the parser ends the program at a mistake. */
 static bool is_refused(const char *text, const char *message)
 {
@@ -184,6 +205,8 @@ int main(void)
   test_statements();
   test_conditions();
   test_gradients();
+  test_lets();
+  test_updates();
   test_mistakes();
   arena_destroy(arena);
   return check_done();

@@ -102,7 +102,10 @@ static const char *name_text(const Update *u, const char *name)
   bool is_moment = moment_of(name) < MAX_MOMENTS;
   for (uint32_t i = 0; i < u->printed; i++)
     is_moment = is_moment && !same_name(u->code->statements[i].name, name);
-  return is_moment ? arena_printf(u->t->k->c->arena, "%s_at[j]", name) : name;
+  if (!is_moment) return name;
+  if (!is_kept(u, name))
+    kernel_bug(u->t->k, u->t->k->group->anchor, "its formula reads a moment that it does not keep");
+  return arena_printf(u->t->k->c->arena, "%s_at[j]", name);
 }
 
 static const char *word(const void *frame, const Formula *f)
