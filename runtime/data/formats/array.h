@@ -1,5 +1,5 @@
-/* The common code of idx, npy, npz, safetensors, raw, tokens and cifar10: contiguous elements of
- * one type in a file. A format says where they are; opening, checking and copying are here. */
+/* The common code of formats such as idx, npy and raw: contiguous elements of one type in a file.
+ * A format says where they are; opening, checking and copying are here. */
 #pragma once
 #include "bytes.h"
 #include "element.h"

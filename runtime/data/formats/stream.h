@@ -7,7 +7,8 @@ typedef struct DataFile {
   const char *path;
   const char *expected; /* the expected contents, for messages: "an IDX file" */
   bool by_name; /* contents that are not gzipped may begin with any bytes, so only a name that ends
-                   in .gz says that the file is gzipped */
+                   in .gz says that the file is gzipped. bytes_open() obeys it; stream_open() takes
+                   every file that begins like gzip as gzipped */
 } DataFile;
 
 typedef struct Stream {
