@@ -212,8 +212,7 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
   for (uint32_t i = 0; i < list.n; i++) {
     const char *name = input[one ? 0 : i].name;
     ampc_domain domain = AMPC_FINITE;
-    if (!setting_domain(name, AMPC_FINITE, &domain))
-      library_broken(name, "has no row in ", "settings.def");
+    setting_domain(name, AMPC_FINITE, &domain);
     if (own && strcmp(name, "steps") == 0 && list.as.list[i].kind == D_none) {
       *own |= 1u << i;
       continue;
@@ -223,6 +222,16 @@ static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, 
       return NULL;
   }
   return numbers;
+}
+
+/* Checks that a def passes all inputs after `step`, and that settings.def has their names. */
+static void check_inputs(const OpInfo *op, uint32_t given)
+{
+  ampc_domain domain;
+  if (1 + given != op->signature.n_inputs) op_broken(op, "its def passes", "too few or too many");
+  for (uint32_t i = 1; i < op->signature.n_inputs; i++)
+    if (!setting_domain(op->signature.input[i].name, AMPC_FINITE, &domain))
+      op_broken(op, "settings.def has no row", op->signature.input[i].name);
 }
 
 /* Runs _schedule("linear", [start, ...]): the op schedule_linear, applied to the steps taken and
@@ -235,10 +244,9 @@ static Datum run_schedule(Lower *l, Args *args)
   s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
   const InputInfo *input = op_row(s->op)->signature.input + 1;
   s->n_args = ARG(1).n;
-  s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
   s->repeated = args->at.n > 2;
-  if (1 + s->n_args + s->repeated != op_row(s->op)->signature.n_inputs)
-    library_broken(op_row(s->op)->name, "lacks arguments", "");
+  check_inputs(op_row(s->op), s->n_args + s->repeated);
+  s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
   if (s->args && s->repeated) {
     s->n_each = ARG(2).n;
     s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span, NULL);
