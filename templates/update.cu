@@ -3,8 +3,8 @@
  * w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments;
  * bf16 weights and moments are f32 there. Gradients are cleared whether the update is applied or
  * not. While `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group
- * also gives the sum of the squares of its new weights and of their changes. Sections that the
- * frame does not use are for LAMB's kernels. */
+ * also gives the sum of the squares of its new weights and of their changes. LAMB's kernels use
+ * sections of this file, too. */
 __global__ void $name($arguments)
 {
 @sums@clamp1@!sliced  $lines parameters

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point one way: grammar -> compiler -> runtime/plan <- runtime. Only the runner includes both sides. common/ stands
-between both sides and runtime/plan, which includes no other room.
+"""Includes point one way: grammar -> compiler -> common -> runtime/plan, and runtime -> common -> runtime/plan. Only the
+runner includes both sides. runtime/plan includes no other room.
 
 The table below lists every room and the rooms whose headers it includes. A room may name only rooms above it in the
 table, so includes form no cycle. The test reads each #include of one of ampc's headers. It refuses an include that the

@@ -264,6 +264,13 @@ static int choose_gpu(CommandLine *out)
   return 0;
 }
 
+static bool is_named_as_text(const char *path)
+{
+  const char *suffix = strrchr(path, '.');
+  return suffix && (strcmp(suffix, target_of("cpu")->suffix) == 0 ||
+                    strcmp(suffix, target_of("sm_80")->suffix) == 0);
+}
+
 /* Sets the target. Returns 0, or 2 after a message. Contradicting options are errors, because a
  * guess would hide a slip. */
 static int choose_target(CommandLine *out)
@@ -281,6 +288,11 @@ static int choose_target(CommandLine *out)
   if (!text && (out->blame || out->build_line))
     return usage_error(ampc_table.program, "%s needs CUDA or C output",
                        out->blame ? "--blame" : "--build-line");
+  if (out->build_line && is_named_as_text(out->options.input))
+    return usage_error(ampc_table.program,
+                       "--build-line takes the job, not the emitted file: ampc JOB.amp "
+                       "--build-line -o %s",
+                       out->options.input);
   if (out->kind == OUTPUT_header && out->options.norms)
     return usage_error(ampc_table.program, "--norms cannot be combined with --emit=header");
   return 0;

@@ -10,8 +10,8 @@
  *   $n        the row's length
  *   $size     the number of rows that part $c of $rows rows has
  *   $uniform $normal          the element's random number
- *   s         a name that an earlier statement defines
- *   max(a, b) a function: in code one of templates/device.cuh, there ampc_max; in gradients an op
+ *   s         a name that an earlier statement defines, or that may be used from the start
+ *   max(a, b) a function: in code ampc_max of device.cuh or maths.cuh, in gradients the op
  *   - ! * / + - < <= > >= == != & | && || a ? b : c
  *   a[dim: + b]  [dim: a * ]b   a + b, a * b if attribute `dim` is not 0; else a, b
  *

@@ -12,7 +12,7 @@
 
 enum {
   MAX_SIGNATURE = 12,  /* inputs in a signature; a variadic input counts once */
-  MAX_STATEMENTS = 12, /* in one op's code; argmax and argmin count as two */
+  MAX_STATEMENTS = 16, /* in one op's code; argmax and argmin count as two */
   MAX_CODE_NAMES = 24, /* names that code may use before a statement defines any */
 };
 
@@ -25,12 +25,12 @@ typedef enum StatementKind {
   STATEMENT_max,
   STATEMENT_min,
   STATEMENT_first, /* the first index of the largest or smallest value, `best` */
-  /* a value computed once per row, in code of a map op for each element; it defines a name */
+  /* a named value: once per row; in code of a map op or of an optimizer once per element */
   STATEMENT_let,
   /* results: one of these is an op's last statement */
   STATEMENT_each, /* one per element */
   STATEMENT_row,  /* one per row */
-  STATEMENT_set   /* of an optimizer: the new value of `name`, which later statements read */
+  STATEMENT_set   /* of an optimizer: the new value of `name` */
 } StatementKind;
 
 static inline bool statement_reduces(StatementKind k)
@@ -73,7 +73,7 @@ OpCode code_parse(Arena *arena, const char *op, const char *text,
  * gradients, dy and y are names. */
 OpCode lets_parse(Arena *arena, const char *op, const char *text,
                   const struct OpSignature *signature, bool gradient);
-/* Parses the formula of an optimizer, which may use these names. */
+/* Parses the formula of an optimizer. It may use these names. */
 OpCode update_parse(Arena *arena, const char *optimizer, const char *text, const char *const *names,
                     uint32_t n_names);
 /* Returns the statement that defines a name; NULL if there is none. */

@@ -1,5 +1,5 @@
-/* Prints the defs of the layer library that follow from tables: of each optimizer, and of the
- * schedules whose arguments are the inputs of their op.
+/* Prints defs of the layer library: one for each row of optimizers.def, and one for each op with
+ * T_schedule.
  *
  *   def SGD(model, lr, momentum=0.0, .., nesterov: bool = false, .., clip_norm=none, ..) {
  *     return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ..)

@@ -300,6 +300,14 @@ static void take_columns(OptimizerInfo *row, const OptimizerInfo *from)
   row->formula_text = from->formula_text;
 }
 
+/* The frame of updates needs a decay, which may be 0. */
+static void check_decay(const OptimizerInfo *row)
+{
+  uint32_t i;
+  if (!optimizer_setting_find(row, "weight_decay", &i))
+    optimizer_broken(row->name, "it has no setting", "weight_decay");
+}
+
 /* Parses all rows. The ops of a row are checked first, because the rest relies on them. */
 static void parse_all(void)
 {
@@ -310,6 +318,7 @@ static void parse_all(void)
     if (row->of != OPT_COUNT) take_columns(row, &table[row->of]);
     check_update(row);
     find_settings(row);
+    check_decay(row);
     find_defaults(row);
     parse_list(row, row->flags_text, copy[1], take_word);
     row->n_flags = row->n_words;

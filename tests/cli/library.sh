@@ -142,4 +142,5 @@ passes "words: refused where they are none" ./words
 echo 'edited' >>my-net.h
 refuses "an edited header stays" 3 'my-net.h' "$ampc" -o my-net.h my-net.amp
 refuses "--build-line of a header" 2 'needs CUDA or C output' "$ampc" --build-line -o my.h my-net.amp
+refuses "--build-line of an emitted file" 2 'ampc JOB.amp --build-line -o my-net.cu' "$ampc" --build-line my-net.cu
 [ $failures -eq 0 ]

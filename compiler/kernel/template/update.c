@@ -1,7 +1,6 @@
-/* Prints the formula of an optimizer, a column of optimizers.def, at the words $constants and
- * $formula of the frames: values that are the same for all weights before the loop, the others for
- * a weight. The frames declare lr, weight_decay, w and g. The moments are m_at[j], v_at[j],
- * u_at[j]. */
+/* Prints the formula of an optimizer, a column of optimizers.def, at two words of the frames.
+ * $constants: the lets that are the same for all weights, before the loop. $formula: the other
+ * statements, for each weight. The frames declare lr, weight_decay, w and g. */
 #include "template.h"
 #include "compiler/base/names.h"
 #include "compiler/graph/optimizers.h"
@@ -17,7 +16,7 @@ typedef struct Update {
   uint32_t printed;            /* statements so far */
 } Update;
 
-/* ---- what stands, what is needed ---- */
+/* ---- which branches and statements are printed ---- */
 
 static uint32_t moment_of(const char *name)
 {
@@ -42,6 +41,7 @@ static int known(const Update *u, const Formula *f)
   return -1;
 }
 
+/* Returns the branch that the known conditions select. */
 static const Formula *standing(const void *frame, const Formula *f)
 {
   int holds;
@@ -67,6 +67,7 @@ static bool is_read(const Update *u, const char *name)
   return is;
 }
 
+/* True if the value differs between weights. */
 static bool differs(const Update *u, const Formula *f, uint32_t statement)
 {
   bool does = mentions(u, f, "g") || mentions(u, f, "w");
@@ -96,15 +97,15 @@ static Update update_of(const Template *t)
 
 /* ---- printing ---- */
 
-/* A moment is m_at[j] until it has its new value, m. */
+/* Returns a name as C: a moment is m_at[j] before its statement, and m after it. */
 static const char *name_text(const Update *u, const char *name)
 {
   bool is_moment = moment_of(name) < MAX_MOMENTS;
+  if (is_moment && !is_kept(u, name))
+    kernel_bug(u->t->k, u->t->k->group->anchor, "its formula reads a moment that it does not keep");
   for (uint32_t i = 0; i < u->printed; i++)
     is_moment = is_moment && !same_name(u->code->statements[i].name, name);
   if (!is_moment) return name;
-  if (!is_kept(u, name))
-    kernel_bug(u->t->k, u->t->k->group->anchor, "its formula reads a moment that it does not keep");
   return arena_printf(u->t->k->c->arena, "%s_at[j]", name);
 }
 
