@@ -59,8 +59,9 @@ static void parse_input(SignatureParser *p, char *item)
 {
   if (p->out->n_inputs == MAX_SIGNATURE) broken(p->op, "more than MAX_SIGNATURE inputs at", item);
   InputInfo *in = &p->out->input[p->out->n_inputs++];
-  in->standard = strchr(item, '=');
-  if (in->standard) *strchr(item, '=') = 0, in->standard++;
+  char *value = strchr(item, '=');
+  if (value) *value++ = 0;
+  in->default_text = value;
   size_t n = strlen(item);
   in->variadic = item[n - 1] == '*';
   if (in->variadic) item[--n] = 0;

@@ -32,9 +32,9 @@ typedef struct AttrInfo {
 
 typedef struct InputInfo {
   const char *name;
-  bool optional;        /* may be absent: value 0 */
-  bool variadic;        /* any number of inputs; only the last input can be variadic */
-  const char *standard; /* of a setting: its default in the language; NULL: it must be given */
+  bool optional;            /* may be absent: value 0 */
+  bool variadic;            /* any number of inputs; only the last input can be variadic */
+  const char *default_text; /* of a setting, in the language; NULL: it must be given */
 } InputInfo;
 
 typedef struct OpSignature {

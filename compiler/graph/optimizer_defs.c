@@ -57,7 +57,7 @@ static void put_inputs(Text *out, const OpSignature *sig, bool defaults)
   for (uint32_t i = 1; i < sig->n_inputs; i++) {
     const InputInfo *in = &sig->input[i];
     text_printf(out, "%s%s", i > 1 ? ", " : "", in->name);
-    if (defaults && in->standard) text_printf(out, "=%s", in->standard);
+    if (defaults && in->default_text) text_printf(out, "=%s", in->default_text);
   }
 }
 

@@ -12,16 +12,16 @@ static OptimizerInfo table[OPT_COUNT] = {
 #define ROW(row, op, measure_op, moment_list, flag_list, always_list, formula)                     \
   [OPT_##row] = {.name = #row,                                                                     \
                  .update = OP_##op,                                                                \
-                 .measure_text = measure_op,                                                       \
+                 .measure = measure_op,                                                            \
                  .moments_text = moment_list,                                                      \
                  .flags_text = flag_list,                                                          \
                  .always_text = always_list,                                                       \
                  .formula_text = formula,                                                          \
                  .of = OPT_COUNT,                                                                  \
                  .defaults_text = ""},
-#define AMPC_OPTIMIZER(row, op, settings, ...) ROW(row, op, "", __VA_ARGS__)
-#define AMPC_MEASURED(row, op, measure, moments, flags, formula)                                   \
-  ROW(row, op, #measure, moments, flags, "", formula)
+#define AMPC_OPTIMIZER(row, op, settings, ...) ROW(row, op, OP_COUNT, __VA_ARGS__)
+#define AMPC_MEASURED(row, op, measure_op, moments, flags, formula)                                \
+  ROW(row, op, OP_##measure_op, moments, flags, "", formula)
 #define AMPC_VARIANT(row, row_of, defaults, always)                                                \
   [OPT_##                                                                                          \
       row] = {.name = #row, .of = OPT_##row_of, .defaults_text = defaults, .always_text = always},
@@ -150,7 +150,7 @@ static void find_defaults(OptimizerInfo *row)
   for (uint32_t i = 0; i < row->n_settings; i++) {
     const char *other = value_in(row->defaults_text, row->setting[i]->name);
     row->setting_default[i] =
-        other ? arena_strndup(memory, other, strcspn(other, ", ")) : row->setting[i]->standard;
+        other ? arena_strndup(memory, other, strcspn(other, ", ")) : row->setting[i]->default_text;
   }
 }
 
@@ -243,8 +243,7 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
 static void check_update(OptimizerInfo *row)
 {
   const OpSignature *sig = &op_row(row->update)->signature;
-  bool measures = *row->measure_text;
-  row->measure = measures ? op_named(row->measure_text) : OP_COUNT;
+  bool measures = row->measure != OP_COUNT;
   if (sig->n_inputs <= measures || strcmp(sig->input[0].name, "lr") != 0)
     optimizer_broken(row->name, "the first input is not lr of", op_row(row->update)->name);
   check_op(row, row->update, measures ? FILE_weights : FILE_ranges, sig->n_inputs - measures);
@@ -294,7 +293,7 @@ static void free_formulas(void)
 static void take_columns(OptimizerInfo *row, const OptimizerInfo *from)
 {
   row->update = from->update;
-  row->measure_text = from->measure_text;
+  row->measure = from->measure;
   row->moments_text = from->moments_text;
   row->flags_text = from->flags_text;
   row->formula_text = from->formula_text;

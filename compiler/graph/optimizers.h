@@ -28,7 +28,7 @@ typedef struct OptimizerArgument {
 typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
   OpKind update, measure; /* measure: OP_COUNT if there is none */
-  const char *measure_text, *moments_text, *flags_text, *always_text, *formula_text; /* columns */
+  const char *moments_text, *flags_text, *always_text, *formula_text; /* columns */
   OptimizerKind of;          /* of a variant: the row that has its update, else OPT_COUNT */
   const char *defaults_text; /* of a variant: the settings with other defaults; else "" */
   const InputInfo *setting[MAX_SIGNATURE];    /* inputs of `update` and `measure` */

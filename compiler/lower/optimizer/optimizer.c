@@ -236,7 +236,7 @@ static bool has_setting(const Opt *o, const char *name)
   return false;
 }
 
-/* Returns an argument. open_library() has checked that every argument is given. */
+/* Returns an argument. optimizer_defs.c passes all of them by name. */
 static const Datum *named_argument(const OptimizerInfo *row, const Args *args, const char *name)
 {
   for (uint32_t i = 0; i < args->at.n; i++)
