@@ -84,7 +84,7 @@ static ampc_status judge(Run *r, RunEvent *out)
   r->phase = run_evaluate;
   r->ranked = r->ranked || &r->program->blocks[block] == keep_judge(r->program);
   if (r->last) return AMPC_OK;
-  r->judged = r->judged || is_awaited(r, block);
+  r->changed = r->changed || is_awaited(r, block);
   early_stop_note(r, block);
   return plateau_note(r->rt, block, r->steps, r->values, r->calls.tell, r->calls.context);
 }

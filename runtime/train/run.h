@@ -72,8 +72,8 @@ struct Run {
   bool last;              /* no step follows */
   bool stale;             /* early stop ends the block */
   bool stopped;           /* the last evaluation was stopped, so it has no metrics */
-  bool judged; /* an evaluation has changed what a checkpoint stores. The caller clears it */
-  bool ranked; /* since the last RUN_settled, the block that ranks checkpoints was evaluated */
+  bool changed; /* an evaluation has changed what a checkpoint stores. The caller clears it */
+  bool ranked;  /* since the last RUN_settled, the block that ranks checkpoints was evaluated */
   uint32_t next_block;    /* the train blocks before it are done */
   uint32_t judge;         /* the eval block that ran last, or is looked at next */
   RunPhase *phase, *then; /* what run_next does; `then`: after evaluations */

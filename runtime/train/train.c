@@ -195,7 +195,7 @@ static ampc_status check_loss(Session *s)
 
 ampc_status session_save(Session *s, const char *path)
 {
-  if (s->saved && s->saved_step == s->run.steps && !s->run.judged) return AMPC_OK;
+  if (s->saved && s->saved_step == s->run.steps && !s->run.changed) return AMPC_OK;
   double begin = seconds_now();
   session_busy(s);
   ampc_status status = check_loss(s);
@@ -204,7 +204,7 @@ ampc_status session_save(Session *s, const char *path)
   if (status) return status;
   s->saved = path;
   s->saved_step = s->run.steps;
-  s->run.judged = false;
+  s->run.changed = false;
   status = session_agree(s, keep_last(s));
   s->progress.paused += seconds_now() - begin;
   return status;

@@ -30,6 +30,22 @@ same "a loaded run continues" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
 same "amp train continues a session" "$work/train" "$work/resumed"
 
+# Two train blocks: the same steps, and the same evaluations between them.
+{ grep -v '^eval' "$job"
+  cat <<'END'
+train x, y in numbers(256) with batch=16, epochs=4, name="more" { minimize cross_entropy(net(x), y) with opt }
+eval x, y in numbers(128) with batch=64 { metric acc = accuracy(net(x), y) }
+END
+} >"$work/two.amp"
+"$amp" train --json --save "$work/two" "$work/two.amp" 2>/dev/null |
+  sed -nE 's/^."event":"eval",.*"acc":(0\.[0-9]{3}).*/\1/p' >"$work/a"
+printf ':train 3\n:train\n:save %s\n' "$work/two_repl" | "$amp" repl "$work/two.amp" >"$work/out" 2>&1
+sed -nE 's/^eval acc: (0\.[0-9]{3}).*/\1/p' "$work/out" >"$work/b"
+same "the bytes of two blocks" "$work/two" "$work/two_repl"
+same "the evaluations of two blocks" "$work/a" "$work/b"
+[ "$(wc -l <"$work/b")" = 8 ] || failed "$(wc -l <"$work/b") evaluations of two blocks"
+rm -f "$work/a" "$work/b"
+
 # :undo and :reload keep the weights.
 printf ':train 5\n:const HIDDEN=24\n:undo\n:set lr=0.5\n:undo\ndef f(x) { return x }\n:reload\n:train\n:save %s\n' \
   "$work/undone" | session
