@@ -8,7 +8,7 @@ usage: kept.py [--into DIR] [--table] BUILD CTEST_OPTION...
 A result is kept under a key: a hash of what the test reads. These are
   - its command and its environment; the files that the command names, and all programs if it names the build folder;
   - the libraries of the build, if the command names a program other than ampc;
-  - the folder of each file that the command names; models/, tests/canonical.py, tests/data/ and tests/quick/;
+  - the folder of each file that the command names; models/, tests/data/, tests/quick/, and two scripts;
   - the folders and files that READS of ampc_test adds in tests/CMakeLists.txt (BUILD/tests/reads.tsv); `.` is the whole
     tree. A test that READS `always` has no key and always runs;
   - the machine: processor, GPUs, installed packages, the variables of the environment that start as VARIABLES below;
@@ -28,7 +28,7 @@ import time
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 VARIABLES = """AMP ASAN CC CFLAGS CUDA DNNL FAKE GOMP HOME LANG LC_ LD_ LSAN MOCK MPI OMP PATH PYTHON SIMT TESTS_ TMPDIR TZ
 UBSAN VIRTUAL_ENV XDG""".split()
-SHARED = ["models", "tests/canonical.py", "tests/data", "tests/quick"]
+SHARED = ["models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
 LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
 
