@@ -5,6 +5,7 @@ usage: reads.py BUILD CTEST_OPTION...
 Prints files and folders that a test opens or executes and kept.py does not know. Exit status: 1 if there is one.
 Whether the tests pass does not matter. LeakSanitizer does not work under strace, so BUILD is not build-asan.
 """
+import glob
 import os
 import re
 import subprocess
@@ -43,7 +44,8 @@ def main(build, options):
         if "always" in reads or "." in reads:
             continue
         known = kept.read_by(build, test["command"], reads)
-        known = tuple(os.path.relpath(os.path.realpath(path)) for path in known)
+        linked = glob.glob(f"{build}/include/*") if f"{build}/include" in known else []
+        known = tuple(os.path.relpath(os.path.realpath(path)) for path in [*known, *linked])
         opened = [p for p in opened_by(test) if p in tracked or p.startswith(built + "/") and os.path.isfile(p)]
         news = sorted(p for p in opened if p not in known and not p.startswith(tuple(k + "/" for k in known)))
         if news:

@@ -293,9 +293,11 @@ static ampc_status finish_build(Build *b, void **library)
   int status = 0;
   if (b->child) waitpid(b->child, &status, 0);
   if (status == 0) *library = dlopen(b->child ? b->fresh : b->path, RTLD_NOW | RTLD_LOCAL);
-  const char *what = *library ? NULL : status ? "cc refuses the kernels" : dlerror();
-  ampc_status result = what ? ampc_fail(AMPC_NO_COMPILER, "%s", what) : AMPC_OK;
-  if (b->child && (what || b->cache.temporary || cache_keep(b->fresh, b->path) != AMPC_OK))
+  ampc_status result = AMPC_OK;
+  if (status) result = ampc_fail(AMPC_NO_COMPILER, "cc refuses the kernels");
+  if (!status && !*library)
+    result = ampc_fail(AMPC_NO_COMPILER, "the kernels cannot be loaded: %s", dlerror());
+  if (b->child && (result || b->cache.temporary || cache_keep(b->fresh, b->path) != AMPC_OK))
     unlink(b->fresh);
   if (b->child) remove_texts(b);
   cache_close(&b->cache);
