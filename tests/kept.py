@@ -11,7 +11,7 @@ A result is kept under a key: a hash of what the test reads. These are
   - the folder of each file that the command names; models/, tests/data/, tests/quick/, and two scripts;
   - the folders and files that READS of ampc_test adds in tests/CMakeLists.txt (BUILD/tests/reads.tsv); `.` is the whole
     tree. A test that READS `always` has no key and always runs;
-  - the machine: processor, GPUs, installed packages, the variables of the environment that start as VARIABLES below;
+  - the machine: processor, GPUs, installed packages, the variables of the environment that match VARIABLES below;
   - $TESTS_KEY: scripts/nightly sets it to the commit, so that results of other commits do not count.
 tests/reads.py checks with strace that a test reads nothing else of the tree and the build.
 """
@@ -26,8 +26,10 @@ import sys
 import time
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-VARIABLES = """AMP ASAN CC CFLAGS CUDA DNNL FAKE GOMP HOME LANG LC_ LD_ LSAN MOCK MPI OMP PATH PYTHON SIMT TESTS_ TMPDIR TZ
-UBSAN VIRTUAL_ENV XDG""".split()
+VARIABLES = re.compile(
+    r"(AMPC?|ASAN|CC|CFLAGS|CUDA|DNNL|FAKE|GOMP|HOME|LANG|LC|LD|LSAN|MOCK|MPI|OMP|PATH|SIMT|TESTS|TMPDIR|TZ|UBSAN|XDG)"
+    r"(_.*)?|PYTHON.*|VIRTUAL_ENV"
+)
 SHARED = ["models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
 LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
@@ -101,7 +103,7 @@ def key_of(test, build, more):
     if "command" not in test or "always" in more:
         return None
     shown = [test["name"], test["command"], [properties.get("ENVIRONMENT"), properties.get("ENVIRONMENT_MODIFICATION")]]
-    environment = sorted((k, v) for k, v in os.environ.items() if k.startswith(tuple(VARIABLES)))
+    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k))
     files = [(os.path.relpath(p, HOME), hash_of(p)) for p in read_by(build, test["command"], more)]
     text = json.dumps([shown, environment, files, machine()]).replace(HOME, ".")
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
