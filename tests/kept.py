@@ -8,7 +8,7 @@ usage: kept.py [--into DIR] [--table] BUILD CTEST_OPTION...
 A result is kept under a key: a hash of what the test reads. These are
   - its command and its environment; the files that the command names, and all programs if it names the build folder;
   - the libraries of the build, if the command names a program other than ampc;
-  - the folder of each file that the command names; models/, tests/data/, tests/quick/, and two scripts;
+  - the folder of each file that the command names; examples/, models/, tests/data/, tests/quick/, and two scripts;
   - the folders and files that READS of ampc_test adds in tests/CMakeLists.txt (BUILD/tests/reads.tsv); `.` is the whole
     tree. A test that READS `always` has no key and always runs;
   - the machine: processor, GPUs, installed packages, the variables of the environment that match VARIABLES below;
@@ -30,7 +30,7 @@ VARIABLES = re.compile(
     r"(AMPC?|ASAN|CC|CFLAGS|CUDA|DNNL|FAKE|GOMP|HOME|LANG|LC|LD|LSAN|MOCK|MPI|OMP|PATH|SIMT|TESTS|TMPDIR|TZ|UBSAN|XDG)"
     r"(_.*)?|PYTHON.*|VIRTUAL_ENV"
 )
-SHARED = ["models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
+SHARED = ["examples", "models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
 LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
 
@@ -60,7 +60,7 @@ def machine():
 
 @functools.cache
 def libraries(build):
-    names = "include libampcrt.a *.so* mock/* cudnn/*"
+    names = "include ampcConfig*.cmake libampcrt.a *.so* mock/* cudnn/*"
     return sorted(p for n in names.split() for p in glob.glob(f"{build}/{n}"))
 
 
