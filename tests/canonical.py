@@ -13,10 +13,11 @@ differ:
   work+6144           work              --places keeps byte offsets
   xxh64 0123abcd..    xxh64 HASH        the seal of an emitted text
 
-Emitted text begins with the helpers of templates/ that its kernels call. Without --whole, only the names of the helpers
-stay, because emit/demo.expected compares their text once.
+Emitted text begins with the helpers of templates/ that its kernels call. Only their names stay. With --shows, only the
+list of kernels at the start of the text stays, and the parts that are named: kernels, `tables`, `steps`, or `for`, which
+has the functions for other programs.
 
-usage: canonical.py [--places] [--whole] < TEXT
+usage: canonical.py [--places] [--shows PART...] < TEXT
 """
 import re
 import sys
@@ -156,11 +157,27 @@ def kernel_data(lines):
     return out
 
 
-def commands(lines, places, whole):
+def shown(lines, parts):
+    """Keeps the list of kernels and the named parts of an emitted text."""
+    out, part, missing = [], None, set(parts)
+    for i, line in enumerate(lines):
+        head = re.match(r"// (\w+): .|/\* ---- (\w+)", line) if i else None
+        if head:
+            part = head[1] or head[2]
+            missing.discard(part)
+        elif re.match(r"#include|#ifdef __cplusplus", line):
+            part = ""
+        if part is None or part in parts:
+            out.append(line)
+    if missing:
+        sys.exit(f"canonical.py: the text has no part {', '.join(sorted(missing))}")
+    return out
+
+
+def commands(lines, places):
     if any(re.match(r"    (loop|rows|template) ", line) for line in lines):
         return kernel_data([drop_offsets(line) for line in lines])
-    if not whole:
-        lines = fold_helpers(lines)
+    lines = fold_helpers(lines)
     if not places:
         lines = [drop_offsets(line) for line in lines]
     place = place_namer()
@@ -193,8 +210,10 @@ def main(options):
     if any(NODE.match(line) for line in lines):
         lines = dump(lines)
     else:
-        lines = commands(lines, "--places" in options, "--whole" in options)
-    sys.stdout.write("\n".join(lines))
+        lines = commands(lines, "--places" in options)
+    if "--shows" in options:
+        lines = shown(lines, options[options.index("--shows") + 1 :])
+    sys.stdout.write("\n".join(lines).rstrip("\n") + "\n")
 
 
 main(sys.argv[1:])

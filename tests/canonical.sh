@@ -22,5 +22,5 @@ changed() {
   echo "ok: $1: $new lines of $(wc -l <"$work/after") are new"
 }
 # the two nodes and the cast that reads them; the command, that cast, the number of commands
-changed --dump-after=fuse 3 '@11|^. %cast@6 '
+changed --dump-after=fuse 3 '@12|^. %cast@7 '
 changed --emit=plan 3 'sub|cast|commands$'

@@ -8,7 +8,7 @@
 # status 0, standard output is compared, and standard error after it if there is any. With 1 (mistakes) or 3 (missing
 # file), standard error is compared. Any other status fails. Without a FILE.expected, nothing may be printed.
 # canonical.py replaces numbers by names in dumps, plans and emitted text. A job with a line `# PLACES` keeps the byte
-# offsets of its plan.
+# offsets of its plan. `# SHOWS: PART...` names the parts of an emitted text that are compared.
 # `# error: TEXT` or `# warning: TEXT` at the end of a line requires one such message for that line, which contains
 # TEXT. Then there may be no other messages. This works with and without FILE.expected.
 set -u
@@ -40,8 +40,9 @@ check_notes() {
 
 # In a dump, a plan or emitted text: replaces numbers by names.
 canonical() {
-  local options=()
+  local options=() parts
   grep -q '^# PLACES' "$file" && options+=(--places)
+  read -r -a parts < <(sed -n 's/^# SHOWS: //p' "$file") && options+=(--shows "${parts[@]}")
   python3 tests/canonical.py "${options[@]}" < "$work/actual" > "$work/named" &&
     mv "$work/named" "$work/actual"
 }

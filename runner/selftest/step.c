@@ -231,7 +231,7 @@ static ampc_status check_unfused(Arena *a, TestRun *run, const Recipe *r, const 
   return status;
 }
 
-/* Checks each body with -O2, then that -O0 ends with the same weights. */
+/* Checks each body with -O2. Unless the run is brief, -O0 must end with the same weights. */
 static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
 {
   Built b;
@@ -240,22 +240,26 @@ static ampc_status run_recipe(Arena *a, TestRun *run, const Recipe *r)
   if (!status) status = run_bodies(a, run, &b, r);
   if (!status) status = step_read(&b, &end);
   built_close(&b);
-  return status || run->edit ? status : check_unfused(a, run, r, &end);
+  return status || run->edit || run->brief ? status : check_unfused(a, run, r, &end);
 }
 
-/* Runs all recipes if the filter names any op of a step: a body runs all of these ops. */
+/* A body also runs the ops that all optimizers share. The recipes of SGD test them, if only one of
+ * them is wanted. */
+static bool recipe_wanted(const TestRun *run, const Recipe *r)
+{
+  static const OpKind shared[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,
+                                  OP_grad_norm, OP_optimizer_control, OP_scaler_update};
+  const OptimizerInfo *row = optimizer_row(r->kind);
+  if (test_wanted(run, row->update)) return true;
+  if (r->kind == OPT_SGD) return test_wants_any(run, shared, sizeof shared / sizeof *shared);
+  return row->measure != OP_COUNT &&
+         (test_wanted(run, row->measure) || test_wanted(run, OP_trust_ratio));
+}
+
 ampc_status suite_step(Arena *a, TestRun *run)
 {
-  static const OpKind proved[] = {OP_metric,    OP_statistics,        OP_grad_accumulate,
-                                  OP_grad_norm, OP_optimizer_control, OP_scaler_update};
-  bool any = test_wants_any(run, proved, sizeof proved / sizeof *proved);
-  for (OptimizerKind k = 0; k < OPT_COUNT; k++) {
-    const OptimizerInfo *row = optimizer_row(k);
-    any |= test_wanted(run, row->update);
-    if (row->measure == OP_COUNT) continue;
-    any |= test_wanted(run, row->measure) || test_wanted(run, OP_trust_ratio);
-  }
   ampc_status status = recipes_check();
-  for (const Recipe *r = recipes; any && !status && r->label; r++) status = run_recipe(a, run, r);
+  for (const Recipe *r = recipes; !status && r->label; r++)
+    if (recipe_wanted(run, r)) status = run_recipe(a, run, r);
   return status;
 }

@@ -4,6 +4,7 @@
 #include "compiler/kernel/kernels.h"
 #include "compiler/kernel/key.h"
 #include "runner/jit/toolchain.h"
+#include "runtime/cache.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <spawn.h>
@@ -236,13 +237,16 @@ static void cpu_text(Compile *c, Text *out)
 
 typedef struct Build {
   char folder[64];
-  pid_t child;
+  pid_t child; /* 0: none */
+  Cache cache;
+  char path[CACHE_PATH];  /* the library in the cache */
+  char fresh[CACHE_PATH]; /* the library while it is built */
 } Build;
 
 /* Starts the compiler. The library gets its hooks from this program, not from the sanitizer. */
-static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
+static ampc_status start_compiler(Build *b, const Toolchain *t, const Text *text)
 {
-  char path[96], command[2 * PATH_MAX];
+  char path[96], command[2 * CACHE_PATH];
   snprintf(b->folder, sizeof b->folder, "/tmp/simt-XXXXXX");
   if (!mkdtemp(b->folder)) return ampc_fail(AMPC_RUN_FAILED, "cannot make a folder in /tmp");
   snprintf(path, sizeof path, "%s/kernels.c", b->folder);
@@ -251,29 +255,52 @@ static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
   if (f) written &= fclose(f) == 0;
   if (!written) return ampc_fail(AMPC_RUN_FAILED, "cannot write %s", path);
   snprintf(command, sizeof command,
-           "cd %s && %s " FLAGS " -c kernels.c && %s -shared kernels.o -o kernels.so -lm",
-           b->folder, t->compiler, t->compiler);
+           "cd %s && %s " FLAGS " -c kernels.c && %s -shared kernels.o -o '%s' -lm", b->folder,
+           t->compiler, t->compiler, b->fresh);
   char *argv[] = {"sh", "-c", command, NULL};
   if (posix_spawn(&b->child, "/bin/sh", NULL, NULL, argv, environ) != 0)
     return ampc_fail(AMPC_RUN_FAILED, "cannot run /bin/sh");
   return AMPC_OK;
 }
 
-static ampc_status finish_build(Build *b, void **library)
+/* Looks into the cache of kernels, and starts the compiler if it has no library of this text. */
+static ampc_status start_build(Build *b, const Toolchain *t, const Text *text)
 {
-  static const char *const files[] = {"kernels.c", "kernels.o", "kernels.so"};
+  char key[33];
+  ampc_status status = cache_open(&b->cache);
+  if (status) return status;
+  cache_key(text->at, text->n, t->identity, key);
+  cache_key(key, strlen(key), FLAGS, key);
+  cache_path(&b->cache, key, "so", b->path);
+  if (!b->cache.temporary && !getenv("SIMT_KEEP") && cache_has(b->path)) return AMPC_OK;
+  status = cache_begin(&b->cache, b->fresh);
+  return status ? status : start_compiler(b, t, text);
+}
+
+static void remove_texts(const Build *b)
+{
+  static const char *const files[] = {"kernels.c", "kernels.o"};
   char path[96];
-  int status = 0;
-  waitpid(b->child, &status, 0);
-  snprintf(path, sizeof path, "%s/kernels.so", b->folder);
-  if (status == 0) *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  const char *what = *library ? NULL : status ? "cc refuses the kernels" : dlerror();
-  ampc_status result = what ? ampc_fail(AMPC_NO_COMPILER, "%s", what) : AMPC_OK;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(path, sizeof path, "%s/%s", b->folder, files[i]);
     if (!getenv("SIMT_KEEP")) unlink(path);
   }
   rmdir(b->folder);
+}
+
+static ampc_status finish_build(Build *b, void **library)
+{
+  int status = 0;
+  if (b->child) waitpid(b->child, &status, 0);
+  if (status == 0) *library = dlopen(b->child ? b->fresh : b->path, RTLD_NOW | RTLD_LOCAL);
+  ampc_status result = AMPC_OK;
+  if (status) result = ampc_fail(AMPC_NO_COMPILER, "cc refuses the kernels");
+  if (!status && !*library)
+    result = ampc_fail(AMPC_NO_COMPILER, "the kernels cannot be loaded: %s", dlerror());
+  if (b->child && (result || b->cache.temporary || cache_keep(b->fresh, b->path) != AMPC_OK))
+    unlink(b->fresh);
+  if (b->child) remove_texts(b);
+  cache_close(&b->cache);
   return result;
 }
 
@@ -282,12 +309,11 @@ static ampc_status build_both(const Text *cuda, const Text *cpu, SimtLibraries *
   const Toolchain *t;
   Build a = {.child = 0}, b = {.child = 0};
   ampc_status status = toolchain_find(&t);
-  if (!status) status = start_build(&a, t, cuda);
-  if (!status) status = start_build(&b, t, cpu);
-  ampc_status done = a.child ? finish_build(&a, &out->cuda) : status;
-  if (!status) status = done;
-  done = b.child ? finish_build(&b, &out->cpu) : status;
-  return status ? status : done;
+  if (status) return status;
+  ampc_status first = start_build(&a, t, cuda), second = start_build(&b, t, cpu);
+  if (!first) first = finish_build(&a, &out->cuda);
+  if (!second) second = finish_build(&b, &out->cpu);
+  return first ? first : second;
 }
 
 static void find_bounds(void *library, const char *name, char **out, size_t *out_size)

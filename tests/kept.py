@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Runs tests of a build with ctest, except those that have passed before with the same inputs.
+
+usage: kept.py [--into DIR] [--table] BUILD CTEST_OPTION...
+  --into DIR   the folder of results.tsv (key, test, result, seconds, end) and log (output of tests): .cache/tests
+  --table      prints a line for each test at the end, not only for those that did not pass
+
+A result is kept under a key: a hash of what the test reads. These are
+  - its command and its environment; the files that the command names, and all programs if it names the build folder;
+  - the libraries of the build, if the command names a program other than ampc;
+  - the folder of each file that the command names; examples/, models/, tests/data/, tests/quick/, and two scripts;
+  - the folders and files that READS of ampc_test adds in tests/CMakeLists.txt (BUILD/tests/reads.tsv); `.` is the whole
+    tree. A test that READS `always` has no key and always runs;
+  - the machine: processor, GPUs, installed packages, the variables of the environment that match VARIABLES below;
+  - $TESTS_KEY: scripts/nightly sets it to the commit, so that results of other commits do not count.
+tests/reads.py checks with strace that a test reads nothing else of the tree and the build.
+"""
+import functools
+import glob
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+VARIABLES = re.compile(
+    r"(AMPC?|ASAN|CC|CFLAGS|CUDA|DNNL|FAKE|GOMP|HOME|LANG|LC|LD|LSAN|MOCK|MPI|OMP|PATH|SIMT|TESTS|TMPDIR|TZ|UBSAN|XDG)"
+    r"(_.*)?|PYTHON.*|VIRTUAL_ENV"
+)
+SHARED = ["examples", "models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
+LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
+
+
+@functools.cache
+def hash_of(path):
+    """The hash of a file, or of the names and contents of all files in a folder; build folders do not count."""
+    out = hashlib.blake2b(digest_size=16)
+    if os.path.isdir(path):
+        for name in sorted(os.listdir(path)):
+            if not re.match(r"build$|build-|\.git$|\.cache$|__pycache__$", name):
+                out.update(f"{name} {hash_of(os.path.join(path, name))}\n".encode())
+    elif os.path.isfile(path):
+        with open(path, "rb") as file:
+            out.update(file.read())
+    else:
+        out.update(b"missing")
+    return out.hexdigest()
+
+
+@functools.cache
+def machine():
+    with open("/proc/cpuinfo") as file:
+        cpu = sorted(set(re.findall(r"^(?:flags|model name).*", file.read(), re.M)))
+    pip = [sorted(os.listdir(p)) for p in sys.path if p.endswith("-packages") and os.path.isdir(p)]
+    return [cpu, os.cpu_count(), sorted(glob.glob("/dev/nvidia*")), hash_of("/var/lib/dpkg/status"), pip]
+
+
+@functools.cache
+def libraries(build):
+    names = "include ampcConfig*.cmake libampcrt.a *.so* mock/* cudnn/*"
+    return sorted(p for n in names.split() for p in glob.glob(f"{build}/{n}"))
+
+
+@functools.cache
+def programs(build):
+    files = glob.glob(f"{build}/*") + glob.glob(f"{build}/tests/*")
+    files = [p for p in files if os.path.isfile(p) and (os.access(p, os.X_OK) or p.endswith(".a"))]
+    return sorted({*files, f"{build}/share", f"{build}/shared", *libraries(build)})
+
+
+def read_by(build, command, more):
+    """The files and folders that a test with this command reads, and what READS adds."""
+    found = set(SHARED) | set(more)
+    for word in command:
+        path = os.path.relpath(word, HOME) if os.path.isabs(word) else word
+        inside = os.path.realpath(path).startswith(HOME + "/")
+        if os.path.realpath(path) == build:
+            found |= set(programs(build))
+        elif inside and os.path.isfile(path):
+            found.add(path)
+            folder = os.path.dirname(path)
+            if not os.path.realpath(path).startswith(build + "/"):
+                found |= {folder} - {"", "tests"}
+            elif os.path.basename(path) != "ampc":
+                found |= set(libraries(build))
+    return sorted(found)
+
+
+def inputs(build):
+    """READS of ampc_test: the paths of each test that has them."""
+    try:
+        with open(f"{build}/tests/reads.tsv") as file:
+            return dict((line.split("\t")[0], line.split("\t")[1].split()) for line in file)
+    except FileNotFoundError:
+        return {}
+
+
+def key_of(test, build, more):
+    properties = {p["name"]: p["value"] for p in test["properties"]}
+    if "command" not in test or "always" in more:
+        return None
+    shown = [test["name"], test["command"], [properties.get("ENVIRONMENT"), properties.get("ENVIRONMENT_MODIFICATION")]]
+    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k))
+    files = [(os.path.relpath(p, HOME), hash_of(p)) for p in read_by(build, test["command"], more)]
+    text = json.dumps([shown, environment, files, machine()]).replace(HOME, ".")
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def tests_of(build, options):
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", *options], stdout=subprocess.PIPE)
+    return json.loads(listed.stdout)["tests"]
+
+
+def results(into):
+    """The last result of each key: test, result, seconds."""
+    with open(f"{into}/results.tsv", "a+") as file:
+        file.seek(0)
+        return {line.split("\t")[0]: line.split("\t")[1:4] for line in file}
+
+
+def run(build, todo, keys, into, options):
+    """Runs tests. Writes each result at once, so that an interrupted run keeps its results."""
+    names = "|".join(re.escape(name) for name in todo)
+    ctest = subprocess.Popen(
+        ["ctest", "--test-dir", build, "--output-on-failure", *options, "-R", f"^({names})$"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = {}
+    with open(f"{into}/log", "a") as log, open(f"{into}/results.tsv", "a") as kept:
+        for line in ctest.stdout:
+            log.write(line)
+            if not re.match(r" +Start +\d+: ", line):
+                print(line, end="", flush=True)
+            found = LINE.match(line)
+            if found:
+                name, seconds = found.groups()
+                result = "passed" if " Passed " in line else "skipped" if "***Skipped " in line else "failed"
+                done[name] = [result, seconds]
+                kept.write("\t".join([keys[name] or "-", name, result, seconds, time.strftime("%F %H:%M")]) + "\n")
+                kept.flush()
+    ctest.wait()
+    return done
+
+
+def main(arguments):
+    into, table = ".cache/tests", False
+    while arguments and arguments[0] in ("--into", "--table"):
+        table |= arguments[0] == "--table"
+        into = arguments.pop(1) if arguments[0] == "--into" else into
+        arguments.pop(0)
+    if not arguments:
+        sys.exit(__doc__)
+    build, options = os.path.realpath(arguments[0]), arguments[1:]
+    into = os.path.realpath(into) if os.path.isabs(into) else os.path.join(HOME, into)
+    os.chdir(HOME)
+    os.makedirs(into, exist_ok=True)
+    tests = {test["name"]: test for test in tests_of(build, options)}
+    more, before = inputs(build), results(into)
+    keys = {name: key_of(test, build, more.get(name, [])) for name, test in tests.items()}
+    done = {name: before[keys[name]][1:] for name in tests if before.get(keys[name], ["", ""])[1] == "passed"}
+    kept = len(done)
+    if kept < len(tests):
+        done |= run(build, [name for name in tests if name not in done], keys, into, options)
+    print(f"== results; what the tests printed: {into}/log")
+    count = dict.fromkeys(["passed", "failed", "skipped", "not run"], 0)
+    for name in sorted(tests):
+        result, seconds = done.get(name, ["not run", "0"])
+        count[result] += 1
+        if table or result in ("failed", "not run"):
+            print(f"{result:<8} {seconds:>9} s  {name}")
+    minutes = sum(float(seconds) for _, seconds in done.values()) / 60
+    said = ", ".join(f"{n} {result}" for result, n in count.items())
+    print(f"{said}; {minutes:.0f} minutes of tests; {kept} had passed before with the same inputs")
+    sys.exit(not tests or count["failed"] + count["not run"] > 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
