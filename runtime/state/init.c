@@ -44,8 +44,9 @@ ampc_status copies_begin(ampc_runtime *rt, const bool *keep)
   const ampc_program *p = rt->program;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < p->n_params && !status; i++) {
-    const ampc_param *q = &p->params[i], *from = &p->params[(uint32_t)q->init.a];
+    const ampc_param *q = &p->params[i];
     if (q->init.kind != AMPC_INIT_COPY || (keep && keep[i])) continue;
+    const ampc_param *from = &p->params[(uint32_t)q->init.a];
     void *values = malloc((size_t)(q->elements * ampc_element_size(p, q->dtype)));
     if (!values) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the copy %s", q->path);
     status = ampc_read_param(rt, from, from->buffer ? AMPC_BUFFER : AMPC_MASTER, values);
