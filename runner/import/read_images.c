@@ -55,9 +55,8 @@ static const char *lacked_mode(Reader *r)
 static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, const char **all,
                         bool *one)
 {
-  int64_t size, rank;
-  if (!v || !v->tensor || !rank_of(v, &rank) || rank != 1 || !size_of(v, 0, &size) ||
-      size != axes + 2)
+  int64_t size;
+  if (!v || !v->tensor || rank_of(v) != 1 || !size_of(v, 0, &size) || size != axes + 2)
     return false;
   for (uint32_t i = 0; i < axes + 2; i++) {
     double scale = tensor_real(v->tensor, i);
@@ -75,17 +74,15 @@ void read_resize(Reader *r)
 {
   const Value *x = in(r, 0), *scales = in(r, r->opset < 11 ? 1 : 2), *sizes = in(r, 3);
   const char *all = "", *place = transformation(r);
-  int64_t rank;
+  int64_t rank = rank_of(x);
   in(r, 1); /* roi: only for a transformation that is refused */
-  if (!rank_of(x, &rank) || rank < 3 || rank > 5)
-    return refuse(r, "of a tensor that is not stated to have 3 to 5 axes");
+  if (rank < 3 || rank > 5) return refuse(r, "of a tensor of fewer than 3 or more than 5 axes");
   uint32_t axes = (uint32_t)rank - 2;
   bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0,
        one = false;
   if (!stretch || attr_number(r, "exclude_outside", 0) || attribute(r, "axes"))
     return refuse(r, "with axes, exclude_outside or keep_aspect_ratio_policy");
   const char *mode = resize_mode(r, axes);
-  give_image_shape(r, x, 0);
   attribute(r, "extrapolation_value");
   attribute(r, "cubic_coeff_a");
   if (!mode) return refuse(r, lacked_mode(r));
@@ -117,15 +114,15 @@ void read_grid_sample(Reader *r)
                                          {"bicubic", "bicubic"}};
   const char *mode = attr_word(r, "mode", "linear"),
              *padding = attr_word(r, "padding_mode", "zeros"), *as = NULL;
-  int64_t rank;
+  int64_t rank = rank_of(in(r, 0));
   bool align = attr_number(r, "align_corners", 0) != 0;
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
     if (strcmp(mode, modes[i][0]) == 0) as = modes[i][1];
   bool known = strcmp(padding, "zeros") == 0 || strcmp(padding, "border") == 0 ||
                strcmp(padding, "reflection") == 0;
   if (!as || !known) return refuse(r, text(r, "with mode=%s, padding_mode=%s", mode, padding));
-  if (!in(r, 1) || !rank_of(in(r, 0), &rank) || rank < 4 || rank > 5)
-    return refuse(r, "without a grid, or of a tensor that is not stated to have 4 or 5 axes");
+  if (!in(r, 1) || rank < 4 || rank > 5)
+    return refuse(r, "without a grid, or of a tensor of other than 4 or 5 axes");
   if (rank == 5 && strcmp(as, "bicubic") == 0) return refuse(r, "of volumes, with mode cubic");
   const char *more = text(r, "mode=\"%s\", padding_mode=\"%s\", align_corners=%s", as, padding,
                           align ? "true" : "false");

@@ -35,6 +35,7 @@ typedef struct Window {
   uint32_t axes;
   const Item *kernel;
   Item *stride, *dilation, *pads; /* pads: before each axis, then after each */
+  const char *same;               /* auto_pad, of sizes that depend on the arguments; else NULL */
 } Window;
 
 /* SAME_UPPER and SAME_LOWER: as many results as ceil(size / stride); the odd element of padding is
@@ -43,8 +44,11 @@ static void pad_same(Reader *r, const Value *x, Window *w, bool upper)
 {
   for (uint32_t i = 0; i < w->axes; i++) {
     int64_t size, s = w->stride[i].n, k = (w->kernel[i].n - 1) * w->dilation[i].n + 1;
-    if (!size_of(x, 2 + i, &size) || s < 1)
-      return refuse(r, "with auto_pad, of a tensor without a stated shape");
+    if (s < 1) return refuse(r, "with auto_pad and a stride below 1");
+    if (!size_of(x, 2 + i, &size)) {
+      w->same = upper ? "true" : "false";
+      return;
+    }
     int64_t all = ((size + s - 1) / s - 1) * s + k - size;
     if (all < 0) all = 0;
     w->pads[i].n = upper ? all / 2 : all - all / 2;
@@ -55,8 +59,11 @@ static void pad_same(Reader *r, const Value *x, Window *w, bool upper)
 static Window read_window(Reader *r, const Value *x, const Item *kernel, uint32_t axes)
 {
   const char *automatic = attr_word(r, "auto_pad", "NOTSET");
-  Window w = {axes, kernel, window_list(r, "strides", axes, 1),
-              window_list(r, "dilations", axes, 1), window_list(r, "pads", 2 * axes, 0)};
+  Window w = {.axes = axes,
+              .kernel = kernel,
+              .stride = window_list(r, "strides", axes, 1),
+              .dilation = window_list(r, "dilations", axes, 1),
+              .pads = window_list(r, "pads", 2 * axes, 0)};
   if (strncmp(automatic, "SAME", 4) == 0) pad_same(r, x, &w, strcmp(automatic, "SAME_UPPER") == 0);
   attribute(r, "kernel_shape");
   return w;
@@ -67,7 +74,12 @@ static Window read_window(Reader *r, const Value *x, const Item *kernel, uint32_
 static bool pad_before(Reader *r, const char **x, Window *w, bool pool, const char *value)
 {
   const char *all = "";
-  bool even = true;
+  bool even = !w->same;
+  if (w->same)
+    *x = text(r, "pad_same(%s, [%s], [%s], [%s], %s%s)", *x, list_text(r, w->kernel, w->axes),
+              list_text(r, w->stride, w->axes), list_text(r, w->dilation, w->axes), w->same, value);
+  for (uint32_t i = 0; i < w->axes && w->same; i++) w->pads[i].n = w->pads[w->axes + i].n = 0;
+  if (w->same) return true;
   for (uint32_t i = 0; i < w->axes; i++) {
     int64_t before = w->pads[i].n, after = w->pads[w->axes + i].n;
     even = even && before == after && before >= 0 && (!pool || 2 * before <= w->kernel[i].n);
@@ -119,7 +131,8 @@ static void pad_to_shape(Reader *r, const Value *x, Window *w, const Item *more)
   for (uint32_t i = 0; i < w->axes; i++) {
     int64_t size, s = w->stride[i].n;
     if (!size_of(x, 2 + i, &size))
-      return refuse(r, "with output_shape or auto_pad, of a tensor without a stated shape");
+      return refuse(
+          r, "with output_shape or auto_pad, of a tensor whose sizes depend on the arguments");
     if (listed && (n < w->axes || to[n - w->axes + i].n < 0 || to[n - w->axes + i].n > MOST_SIZE))
       return refuse(r, "with an output_shape of too few or impossible sizes");
     int64_t all = s * (size - 1) + more[i].n + (w->kernel[i].n - 1) * w->dilation[i].n + 1 -
@@ -162,21 +175,19 @@ void read_conv(Reader *r)
 {
   Value *w = in(r, 1), *b = in(r, 2);
   bool turned = r->node->op_type[4] == 'T'; /* ConvTranspose */
-  int64_t rank;
   Item kernel[3] = {{0}};
   if (is_zero(b)) b = NULL;
-  if (!w || !rank_of(w, &rank) || rank < 3 || rank > 5)
-    return refuse(r, "with weights that are not stated to have 3 to 5 axes");
-  uint32_t axes = (uint32_t)rank - 2;
+  if (!w || rank_of(w) < 3 || rank_of(w) > 5)
+    return refuse(r, "with weights of fewer than 3 or more than 5 axes");
+  uint32_t axes = (uint32_t)rank_of(w) - 2;
   for (uint32_t i = 0; i < axes; i++)
-    if (!size_of(w, 2 + i, &kernel[i].n)) return refuse(r, "with weights without a stated shape");
+    if (!size_of(w, 2 + i, &kernel[i].n))
+      return refuse(r, "with weights whose sizes depend on the arguments");
   const char *x = whole_ref(r, in(r, 0)), *more = "", *cuts = "";
   Window at = read_window(r, in(r, 0), kernel, axes);
   Item *extra = window_list(r, "output_padding", axes, 0);
-  int64_t groups = attr_number(r, "group", 1), outputs = 0;
+  int64_t groups = attr_number(r, "group", 1);
   if (groups < 1 || groups > INT32_MAX) return refuse(r, text(r, "with group=%" PRId64, groups));
-  if (size_of(w, turned ? 1 : 0, &outputs))
-    give_image_shape(r, in(r, 0), turned ? outputs * groups : outputs);
   if (turned) pad_to_shape(r, in(r, 0), &at, extra);
   if (turned)
     cuts = cuts_of(r, &at);
@@ -192,20 +203,6 @@ void read_conv(Reader *r)
   const char *bias = b ? text(r, ", %s", whole_ref(r, b)) : "";
   give(r, text(r, "conv%s%ud(%s, %s%s%s)%s", turned ? "_transpose" : "", axes, x, whole_ref(r, w),
                bias, more, cuts));
-}
-
-/* The result of a product has the axes of a, except for the last one. */
-static void give_product_shape(Reader *r, const Value *a, const Value *w, bool turned)
-{
-  Item *shape, *other;
-  uint32_t n, m;
-  if (!shape_of(r, a, &shape, &n) || !shape_of(r, w, &other, &m) || n < 2 || m < 2 || n < m ||
-      n > READ_RANK)
-    return;
-  shape[n - 1] = other[turned ? m - 2 : m - 1];
-  for (uint32_t i = 0; i + 2 < m; i++) /* broadcast */
-    if (!shape[i + n - m].text && shape[i + n - m].n == 1) shape[i + n - m] = other[i];
-  give_shape(r, shape, n);
 }
 
 /* x @ w.T + b: a Linear layer, or if w is no layer's weight by its name, a call of `linear`. */
@@ -229,7 +226,6 @@ void read_gemm(Reader *r)
   double alpha = attr_real(r, "alpha", 1), beta = attr_real(r, "beta", 1);
   bool t = attr_number(r, "transB", 0) != 0, scaled = alpha != 1 || (c && beta != 1);
   const char *x = text(r, "%s%s", whole_ref(r, a), attr_number(r, "transA", 0) ? ".t()" : "");
-  if (!attr_number(r, "transA", 0)) give_product_shape(r, a, w, t);
   if (w->turned && !t) w = w->turned, t = true;
   bool plain = is_weight(w) && w->tensor->n_dims == 2 &&
                (!c || is_zero(c) || (is_weight(c) && c->tensor->n_dims == 1));
@@ -249,8 +245,8 @@ static const OnnxNode *bias_node(Reader *r, const Value *w, Value **bias)
 {
   const Value *y = result(r, 0);
   if (!y || y->readers != 1) return NULL;
-  for (size_t i = r->index + 1; i < r->graph->n_node && i < r->index + 4; i++) {
-    const OnnxNode *n = r->graph->node[i];
+  for (size_t i = r->index + 1; i < r->nodes->n_node && i < r->index + 4; i++) {
+    const OnnxNode *n = r->nodes->node[i];
     if (!n->op_type || strcmp(n->op_type, "Add") != 0 || n->n_input != 2) continue;
     for (size_t k = 0; k < 2; k++) {
       if (!n->input[k] || strcmp(n->input[k], y->name) != 0) continue;
@@ -268,7 +264,6 @@ void read_matmul(Reader *r)
   Value *a = in(r, 0), *w = in(r, 1), *bias = NULL;
   if (!w) return refuse(r, "without its second input");
   if (read_attention_product(r)) return;
-  give_product_shape(r, a, w, false);
   if (!w->turned) return give(r, text(r, "%s @ %s", whole_ref(r, a), whole_ref(r, w)));
   const OnnxNode *add = bias_node(r, w->turned, &bias);
   linear(r, whole_ref(r, a), w->turned, add ? bias : NULL);
@@ -287,7 +282,6 @@ void read_pool(Reader *r)
   if (in(r, 0)->type && !onnx_is_float(in(r, 0)->type)) return refuse(r, "of integers");
   if (!attr_list(r, "kernel_shape", &kernel, &axes) || axes < 1 || axes > 3)
     return refuse(r, "without a kernel_shape of 1 to 3 axes");
-  give_image_shape(r, in(r, 0), 0);
   Window at = read_window(r, in(r, 0), kernel, axes);
   bool uneven = pad_before(r, &x, &at, true, max ? ", value=-inf" : "");
   if (uneven && !max && !counts)
@@ -310,12 +304,10 @@ void read_pool(Reader *r)
 
 void read_global_pool(Reader *r)
 {
-  int64_t rank;
+  int64_t rank = rank_of(in(r, 0));
   bool max = r->node->op_type[6] == 'M';
   const char *x = whole_ref(r, in(r, 0));
-  if (!rank_of(in(r, 0), &rank)) rank = 4;
   if (rank < 3 || rank > 5) return refuse(r, "of a tensor of fewer than 3 or more than 5 axes");
-  give_image_shape(r, in(r, 0), 0);
   if (!max) return give(r, text(r, "adaptive_avg_pool%dd(%s, 1)", (int)rank - 2, x));
   give(r, text(r, "%s.amax([%s], keepdim=true)", x,
                rank == 3   ? "2"
@@ -361,11 +353,10 @@ static const char *causal_mask(Reader *r)
 void read_attention(Reader *r)
 {
   const char *more = "";
-  int64_t rank, heads, others, causal = attr_number(r, "is_causal", 0);
+  int64_t rank = rank_of(in(r, 0)), heads, others, causal = attr_number(r, "is_causal", 0);
   if (others_needed(r)) return refuse(r, "with more than one result");
-  if (!in(r, 1) || !in(r, 2) || !rank_of(in(r, 0), &rank) || rank < 3 || rank > 4)
-    return refuse(r,
-                  "without a key or value, or of a query that is not stated to have 3 or 4 axes");
+  if (!in(r, 1) || !in(r, 2) || rank < 3 || rank > 4)
+    return refuse(r, "without a key or value, or of a query of other than 3 or 4 axes");
   if (attr_real(r, "softcap", 0) != 0) return refuse(r, "with softcap");
   int64_t width, keys;
   bool known = in(r, 3) && size_of(in(r, 3), -1, &width) && size_of(in(r, 1), -2, &keys);

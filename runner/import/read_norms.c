@@ -42,7 +42,7 @@ static void give_plain(Reader *r, const char *made, Value *const *statistics)
 void read_batch_norm(Reader *r)
 {
   Value *tensor[] = {in(r, 1), in(r, 2), in(r, 3), in(r, 4)};
-  int64_t rank;
+  int64_t rank = rank_of(in(r, 0));
   bool own = true;
   if (others_needed(r)) return refuse(r, "with more than one result");
   for (int i = 0; i < 4; i++) {
@@ -52,7 +52,6 @@ void read_batch_norm(Reader *r)
   own = own && is_weight(tensor[0]) && is_weight(tensor[1]);
   bool plain = is_all(tensor[0], 1) && is_zero(tensor[1]) && is_vector(tensor[2], tensor[2]) &&
                is_vector(tensor[3], tensor[2]);
-  if (!rank_of(in(r, 0), &rank)) rank = 4;
   attribute(
       r, "training_mode"); /* a train block computes the statistics of the batch, others do not */
   const char *more = eps_text(r, 1e-5);
@@ -80,13 +79,13 @@ void read_layer_norm(Reader *r)
 {
   Value *x = in(r, 0), *w = in(r, 1), *b = in(r, 2);
   bool rms = r->node->op_type[0] == 'R';
-  int64_t axis = attr_number(r, "axis", -1), rank;
+  int64_t axis = attr_number(r, "axis", -1);
   Item dims[READ_RANK];
-  if (axis >= 0) axis = rank_of(x, &rank) ? axis - rank : 0;
+  if (axis >= 0) axis -= rank_of(x);
   uint32_t n = axis < 0 && axis >= -READ_RANK ? (uint32_t)-axis : 0;
   if (is_zero(b)) b = NULL;
   if (others_needed(r)) return refuse(r, "with more than one result");
-  if (!w || !n) return refuse(r, "of a tensor without a stated shape");
+  if (!w || !n || n > rank_of(x)) return refuse(r, "over an axis that is out of range");
   bool own = is_weight(w) && (!b || is_weight(b));
   for (uint32_t i = 0; i < n; i++) dims[i] = item_of_size(r, x, axis + i);
   own = own && w->tensor->n_dims == n && (!b || b->tensor->n_dims == n);
@@ -110,10 +109,10 @@ void read_group_norm(Reader *r)
 {
   Value *x = in(r, 0), *w = in(r, 1), *b = in(r, 2);
   bool instance = r->node->op_type[0] == 'I';
-  int64_t rank, channels = 0, groups = attr_number(r, "num_groups", 1);
+  int64_t rank = rank_of(x), channels = 0, groups = attr_number(r, "num_groups", 1);
   const char *more = eps_text(r, 1e-5);
-  if (!w || !b || !rank_of(x, &rank) || rank < 2 || !size_of(w, 0, &channels))
-    return refuse(r, "of a tensor without a stated shape");
+  if (!w || !b || rank < 2 || !size_of(w, 0, &channels))
+    return refuse(r, "without weight and bias, or of a tensor without channels");
   if (!instance && r->opset < 21) return refuse(r, "before opset 21");
   if (is_weight(w) && is_weight(b) && instance && rank > 2 && rank < 6)
     return give_layer(
@@ -137,8 +136,8 @@ void read_lp_norm(Reader *r)
 void read_prelu(Reader *r)
 {
   Value *x = in(r, 0), *w = in(r, 1);
-  int64_t rank, n;
-  bool channels = is_weight(w) && rank_of(x, &rank) && w->tensor->n_dims == 1;
+  int64_t rank = rank_of(x), n;
+  bool channels = is_weight(w) && w->tensor->n_dims == 1;
   if (channels && rank > 2) channels = w->slopes || w->tensor->dims[0] == 1;
   if (channels && rank > 1 && size_of(w, 0, &n)) {
     const char *made = text(r, n == 1 ? "PReLU()" : "PReLU(%" PRId64 ")", n);
