@@ -159,23 +159,59 @@ static ampc_status read_nodes(Reader *r, const OnnxGraph *g)
   return status;
 }
 
-/* An If whose condition is known when the job compiles: one branch becomes part of the graph. */
+/* Names in a branch of an If may be those of the other branch. */
+static void forget_names(Reader *r, const OnnxGraph *g)
+{
+  for (size_t i = 0; i < g->n_initializer; i++)
+    *names_at(&r->names, g->initializer[i]->name) = NULL;
+  for (size_t i = 0; i < g->n_node; i++)
+    for (size_t k = 0; k < g->node[i]->n_output; k++)
+      if (g->node[i]->output[k]) *names_at(&r->names, g->node[i]->output[k]) = NULL;
+}
+
+/* Reads a branch of the If at work; its steps become part of the graph. Some results are NULL if a
+ * node was refused. */
+static ampc_status read_branch(Reader *r, const char *name, const Value **out)
+{
+  const OnnxAttribute *a = attribute(r, name);
+  const OnnxGraph *g = a ? a->g : NULL;
+  if (!g || g->n_output != r->node->n_output) return damaged(r, "an If has no", name);
+  ampc_status status = read_tensors(r, g);
+  if (!status) status = read_nodes(r, g);
+  for (size_t i = 0; i < g->n_output && !status; i++) {
+    const Value *v = value_named(r, g->output[i]->name);
+    if (!v) return damaged(r, "no node of a branch has the result", g->output[i]->name);
+    out[i] = v->kind != VALUE_unread ? v : NULL;
+  }
+  if (!status) forget_names(r, g);
+  return status;
+}
+
+/* If the condition is known when the job compiles, one branch counts. Otherwise the job computes
+ * both. */
 static ampc_status read_if(Reader *r)
 {
-  const Value *condition = in(r, 0);
-  const char *name = is_known(condition) && condition->item[0].n ? "then_branch" : "else_branch";
-  const OnnxAttribute *a = attribute(r, name);
-  if (!is_known(condition) || !a || !a->g || a->g->n_output != r->node->n_output) {
-    refuse(r, "with a condition that is computed from tensors");
-    return AMPC_OK;
+  const Value *c = in(r, 0);
+  size_t n = r->node->n_output;
+  const Value **then = arena_array(r->arena, const Value *, n + 1),
+              **other = arena_array(r->arena, const Value *, n + 1);
+  bool known = is_known(c) && c->n == 1, one = c && c->kind == VALUE_tensor && c->shape;
+  for (int64_t i = 0, size; one && i < rank_of(c); i++) one = size_of(c, i, &size) && size == 1;
+  if (!known && !one) return refuse(r, "without a condition that is one bool"), AMPC_OK;
+  if (known) {
+    ampc_status status = read_branch(r, c->item[0].n ? "then_branch" : "else_branch", then);
+    for (size_t i = 0; i < n && !status; i++)
+      if (then[i]) give_value_as(r, i, then[i]);
+    return status;
   }
-  ampc_status status = read_tensors(r, a->g);
-  if (!status) status = read_nodes(r, a->g);
-  for (size_t i = 0; i < a->g->n_output && !status; i++) {
-    const Value *v = value_named(r, a->g->output[i]->name);
-    if (!v) return damaged(r, "no node of a branch has the result", a->g->output[i]->name);
-    if (v->kind != VALUE_unread) give_value_as(r, i, v);
-  }
+  ampc_status status = read_branch(r, "then_branch", then);
+  if (!status) status = read_branch(r, "else_branch", other);
+  const char *truth = text(r, rank_of(c) ? "%s.flatten()[0]" : "%s", ref(r, c));
+  for (size_t i = 0; i < n && !status; i++)
+    if (then[i] && other[i] && result(r, i))
+      give_value_as(r, i,
+                    between(r, text(r, "where(%s, %s, %s)", truth, whole_ref(r, then[i]),
+                                    whole_ref(r, other[i]))));
   return status;
 }
 

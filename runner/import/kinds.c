@@ -62,7 +62,8 @@ void list_tensors(Reader *r)
           temporary ? &listed_temporary : words[i].kind;
     }
   }
-  if (!r->listed.entries.n) list_state(r);
+  r->has_list = from != NULL;
+  if (!from) list_state(r);
 }
 
 bool in_state_dict(const void *listed)
@@ -72,7 +73,7 @@ bool in_state_dict(const void *listed)
 
 bool is_made_up(Reader *r, const char *name)
 {
-  if (r->listed.entries.n) return !in_state_dict(names_get(&r->listed, name));
+  if (r->has_list || r->listed.entries.n) return !in_state_dict(names_get(&r->listed, name));
   return name[strcspn(name, ":/")] || name[strspn(name, "0123456789")] == 0;
 }
 
@@ -253,7 +254,7 @@ static bool is_folded_weight(Reader *r, const Value *v)
 
 static bool is_of_exporter(Reader *r, const Value *v)
 {
-  return r->listed.entries.n && is_made_up(r, v->name);
+  return (r->has_list || r->listed.entries.n) && is_made_up(r, v->name);
 }
 
 static bool is_in_state(Reader *r, const Value *v)

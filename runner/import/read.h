@@ -136,6 +136,7 @@ typedef struct Reader {
   NameMap paths;               /* of members, and of the modules around them */
   NameMap counts;              /* numbers in paths */
   NameMap listed;              /* tensors that PyTorch lists: &listed_parameter .. */
+  bool has_list;               /* PyTorch's exporter wrote the list, which may be empty */
   NameMap places;              /* what layers read as their weights */
   NameMap trained;             /* tensors that the user wants to train */
   VEC(const char *) constants; /* tensors of floats that are constants */
@@ -264,8 +265,8 @@ const char *operand(Reader *r, size_t i);
 
 /* ---- prelude.c ---- */
 
-const char *prelude_text(void); /* definitions of functions for ops that jobs lack */
-void prelude_print(const Reader *r, Text *out); /* those that the steps call */
+const char *prelude_text(void);           /* definitions of functions for ops that jobs lack */
+void prelude_print(Reader *r, Text *out); /* those that the steps call */
 
 /* ---- tensors.c ---- */
 

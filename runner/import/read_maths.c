@@ -115,7 +115,7 @@ void read_op(Reader *r)
   r->asked_inputs = r->asked_attributes = 0;
   if (function)
     function(r);
-  else if (!standard || !read_form(r))
+  else if (!standard || !(read_form(r) || read_prelude(r)))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
 }

@@ -125,13 +125,6 @@ void read_group_norm(Reader *r)
                instance ? channels : groups, whole_ref(r, w), whole_ref(r, b), more));
 }
 
-void read_lp_norm(Reader *r)
-{
-  int64_t p = attr_number(r, "p", 2), axis = attr_number(r, "axis", -1);
-  give(r,
-       text(r, "normalize(%s, p=%" PRId64 ", dim=%" PRId64 ")", whole_ref(r, in(r, 0)), p, axis));
-}
-
 /* A layer if the weight is one slope, or one for each channel; elsewhere the slope is broadcast. */
 void read_prelu(Reader *r)
 {

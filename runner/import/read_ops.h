@@ -36,8 +36,11 @@ bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
 bool is_weight(const Value *v);             /* a tensor of the file that trains */
 bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
-/* An index along an axis, without numbers below 0. `computed`: also if it is no constant */
-const char *index_ref(Reader *r, const Value *index, int64_t size, bool computed);
+/* An index along an axis; constants lose numbers below 0. */
+const char *index_ref(Reader *r, const Value *index, int64_t size);
+/* Reads the node as a call of a function of prelude.amp. False: there is none for the op. */
+bool read_prelude(Reader *r);
+uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);
 

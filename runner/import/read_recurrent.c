@@ -179,9 +179,7 @@ void read_recurrent(Reader *r)
     all[0] = text(r, "%s.unflatten(2, [2, %" PRId64 "]).transpose(1, 2)", all[0], c.hidden);
   all[1] = text(r, lstm ? "%s[1][0]" : "%s[1]", both);
   all[2] = text(r, "%s[1][1]", both);
-  uint32_t n = 1;
-  for (uint32_t i = 1; i < (lstm ? 3 : 2); i++)
-    if (result(r, i) && result(r, i)->readers) n = i + 1;
+  uint32_t n = n_results(r);
   if (n == 1)
     give(r, all[0]);
   else

@@ -151,7 +151,7 @@ void read_gather(Reader *r)
     const char *table =
         text(r, "Embedding(%" PRId64 ", %" PRId64 ")", x->tensor->dims[0], x->tensor->dims[1]);
     table = layer(r, "embedding", table, &x, (const char *const[]){"weight"}, 1);
-    return give(r, text(r, "%s(%s)", table, index_ref(r, at, x->tensor->dims[0], false)));
+    return give(r, text(r, "%s(%s)", table, index_ref(r, at, x->tensor->dims[0])));
   }
   axis = axis_of(x, axis);
   if (axis < 0) return refuse(r, "along an axis that is out of range");
