@@ -1,5 +1,6 @@
 /* Asks the compiler for the shapes and types of steps: Note [sizes]. The compiler elaborates the
  * text of each step, in which $12 is v12 and #5 is m5. */
+#include <assert.h>
 #include <string.h>
 #include "compiler/cli/options.h"
 #include "compiler/diag/diag.h"
@@ -23,6 +24,7 @@ void ask_begin(Reader *r)
   for (int i = 0; i < CHOICES; i++) {
     r->asked->c[i] = compile_create(&options);
     r->asked->s[i] = stepwise_begin(r->asked->c[i], prelude_text());
+    assert(r->asked->s[i]); /* else the prelude has mistakes */
   }
 }
 

@@ -100,7 +100,7 @@ static size_t parameter_size(const char *at)
 
 /* Parameters without a default are inputs. Those with a type must be known when the job compiles.
  * The others are attributes, or inputs that may be absent: "bias=none". */
-bool read_prelude(Reader *r)
+bool read_prelude(Reader *r, const char *more)
 {
   const char *name = text(r, "onnx_%s", r->node->op_type);
   const char *at = strstr(import_prelude, text(r, "\ndef %s(", name));
@@ -125,6 +125,7 @@ bool read_prelude(Reader *r)
     if (a->name && name_size(a->name) == strlen(a->name))
       list_add(&all, text(r, "%s=%s", a->name, attribute_text(r, a)));
   }
+  if (*more) list_add(&all, more);
   const char *call = text(r, "%s(%s)", name, all.at ? all.at : "");
   give_results(r, call, n_results(r));
   bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;

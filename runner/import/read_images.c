@@ -70,35 +70,42 @@ static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, 
   return true;
 }
 
-void read_resize(Reader *r)
+/* The argument of `interpolate` for the size of the result; NULL: it lacks one. */
+static const char *resize_size(Reader *r, uint32_t axes, bool aligned, bool *one)
 {
   const Value *x = in(r, 0), *scales = in(r, r->opset < 11 ? 1 : 2), *sizes = in(r, 3);
-  const char *all = "", *place = transformation(r);
+  const char *all = "";
+  if (!sizes)
+    return read_scales(r, scales, axes, aligned, &all, one) ? text(r, "scale_factor=[%s]", all)
+                                                            : NULL;
+  bool fits = sizes->kind == VALUE_items && sizes->n == axes + 2 && is_size(x, 0, sizes->item[0]) &&
+              is_size(x, 1, sizes->item[1]);
+  for (uint32_t i = 2; fits && i < axes + 2; i++)
+    *one = *one || (!sizes->item[i].text && sizes->item[i].n == 1);
+  return fits ? text(r, "size=[%s]", list_text(r, sizes->item + 2, axes)) : NULL;
+}
+
+void read_resize(Reader *r)
+{
+  const Value *x = in(r, 0);
+  const char *place = transformation(r);
   int64_t rank = rank_of(x);
+  bool one = false;
   in(r, 1); /* roi: only for a transformation that is refused */
   if (rank < 3 || rank > 5) return refuse(r, "of a tensor of fewer than 3 or more than 5 axes");
   uint32_t axes = (uint32_t)rank - 2;
-  bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0,
-       one = false;
+  bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0;
   if (!stretch || attr_number(r, "exclude_outside", 0) || attribute(r, "axes"))
     return refuse(r, "with axes, exclude_outside or keep_aspect_ratio_policy");
   const char *mode = resize_mode(r, axes);
   attribute(r, "extrapolation_value");
   attribute(r, "cubic_coeff_a");
   if (!mode) return refuse(r, lacked_mode(r));
-  if (sizes && sizes->kind == VALUE_items && sizes->n == rank && is_size(x, 0, sizes->item[0]) &&
-      is_size(x, 1, sizes->item[1])) {
-    all = text(r, "size=[%s]", list_text(r, sizes->item + 2, axes));
-    for (uint32_t i = 2; i < rank; i++)
-      one = one || (!sizes->item[i].text && sizes->item[i].n == 1);
-  } else if (!sizes &&
-             read_scales(r, scales, axes, strcmp(place, "align_corners") == 0, &all, &one)) {
-    all = text(r, "scale_factor=[%s]", all);
-  } else {
-    return refuse(r, sizes ? "with sizes that are computed or change samples or channels"
-                           : "with scales that are computed or that interpolate lacks");
-  }
+  const char *size = resize_size(r, axes, strcmp(place, "align_corners") == 0, &one);
+  if (!size)
+    return refuse(r, in(r, 3) ? "with sizes that are computed or change samples or channels"
+                              : "with scales that are computed or that interpolate lacks");
   if (one && strcmp(place, "pytorch_half_pixel") == 0)
     return refuse(r, "to one pixel, with pytorch_half_pixel");
-  give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), all, mode));
+  give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), size, mode));
 }

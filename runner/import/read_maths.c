@@ -115,7 +115,7 @@ void read_op(Reader *r)
   r->asked_inputs = r->asked_attributes = 0;
   if (function)
     function(r);
-  else if (!standard || !(read_form(r) || read_prelude(r)))
+  else if (!standard || !(read_form(r) || read_prelude(r, "")))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
 }
@@ -187,28 +187,33 @@ static void read_mask(Reader *r, const Value *scores, const Value *mask)
   give(r, text(r, "where(%s, %s, -inf)", ref(r, mask), ref(r, scores)));
 }
 
+/* Reads what several nodes together mean, or a node that does nothing. */
+static bool read_known_pair(Reader *r, char letter, Value *a, Value *b)
+{
+  if (read_drawn(r) || (letter == 'M' && read_silu(r))) return true;
+  bool bias = letter == 'A' && (a->bias_of == r->node || b->bias_of == r->node);
+  if (bias) return give_value(r, a->bias_of ? a : b), true;
+  if (is_neutral(letter, a, b)) return give_value(r, a), true;
+  if (mixes_types(a, b)) return read_mask(r, a, b), true;
+  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
+                 (a->n == 0 || b->n == 0);
+  const Value *shape = a->n ? a : b;
+  if (numbers) give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
+  return numbers;
+}
+
 void read_binary(Reader *r)
 {
   Value *a = in(r, 0), *b = in(r, 1);
   char letter = letter_of(r->node->op_type);
   bool fmod = attr_number(r, "fmod", 0) != 0;
   if (!b) return refuse(r, "without its second input");
-  if (read_drawn(r) || (letter == 'M' && read_silu(r))) return;
-  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
-                 (a->n == 0 || b->n == 0);
-  const Value *shape = a->n ? a : b;
-  if (numbers) return give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
-  if (letter == 'A' && (a->bias_of == r->node || b->bias_of == r->node))
-    return give_value(r, a->bias_of ? a : b);
-  if (is_neutral(letter, a, b)) return give_value(r, a);
-  if (mixes_types(a, b)) return read_mask(r, a, b);
+  if (read_known_pair(r, letter, a, b)) return;
   int32_t type = a->type ? a->type : b->type;
-  bool whole_numbers = type && !onnx_is_float(type);
-  if (letter == 'D' && !type) return refuse(r, "of operands whose type is not known");
-  if ((letter == 'D' && whole_numbers) || (letter == 'd' && fmod))
-    return whole_division(r, letter, a, b);
+  bool whole = !onnx_is_float(type);
+  if ((letter == 'D' && whole) || (letter == 'd' && fmod)) return whole_division(r, letter, a, b);
   if (letter == 'd') return give(r, text(r, "%s %% %s", operand(r, 0), operand(r, 1)));
-  if (letter == 'P' && whole_numbers && b->type != type && type_word(type))
+  if (letter == 'P' && whole && b->type != type && type_word(type))
     return give(r, text(r, "(%s ** %s).to(%s)", operand(r, 0), operand(r, 1), type_word(type)));
   read_form(r);
 }
@@ -310,9 +315,8 @@ static int by_size(const void *a, const void *b)
 /* Reads the axes of a reduction, from 0 on in rising order; none are listed: all. */
 static bool read_reduced(Reader *r, int64_t rank, Item **axes, uint32_t *n)
 {
-  bool listed = read_axes(r, 1, axes, n);
-  if (in(r, 1) && !listed) return refuse(r, "along computed axes"), false;
-  if (*n == 0 && !listed) *axes = arena_array(r->arena, Item, READ_RANK);
+  read_axes(r, 1, axes, n);
+  if (r->dropped) return false;
   for (uint32_t i = 0; i < *n; i++) {
     (*axes)[i].n += (*axes)[i].n < 0 ? rank : 0;
     if ((*axes)[i].n < 0 || (*axes)[i].n >= rank)
@@ -320,6 +324,28 @@ static bool read_reduced(Reader *r, int64_t rank, Item **axes, uint32_t *n)
   }
   qsort(*axes, *n, sizeof **axes, by_size);
   return true;
+}
+
+/* Jobs sum such integers in i64. */
+static bool is_narrow(const Value *x)
+{
+  return x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
+         x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
+}
+
+static const char *reduced_text(Reader *r, const Reduction *how, const Value *x, Item *axes,
+                                uint32_t n, bool keep)
+{
+  const char *all = whole_ref(r, x), *form = how->form;
+  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
+    form = how == &reductions[2] ? "any($, #)" : "all($, #)";
+  if (rank_of(x) == 0) return how->scalar ? text(r, "%s(%s)", how->scalar, all) : all;
+  bool one = how->one || *form == 'a'; /* along one axis after the other */
+  if (n == 0 && (keep || one))
+    for (; n < rank_of(x); n++) axes[n].n = n;
+  for (uint32_t i = n; one && i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
+  if (!one) all = reduced(r, form, all, axes, n, keep);
+  return is_narrow(x) ? text(r, "%s.to(%s)", all, type_word(x->type)) : all;
 }
 
 void read_reduce(Reader *r)
@@ -336,19 +362,7 @@ void read_reduce(Reader *r)
     return row < 5 ? give_value(r, x) : refuse(r, "with noop_with_empty_axes=1 and no axes");
   if (row == 0 && keep && is_global_pool(x, axes, n))
     return give(r, text(r, "adaptive_avg_pool2d(%s, 1)", whole_ref(r, x)));
-  const char *all = whole_ref(r, x), *form = reductions[row].form, *scalar = reductions[row].scalar;
-  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL) form = row == 2 ? "any($, #)" : "all($, #)";
-  if (rank == 0) return give(r, scalar ? text(r, "%s(%s)", scalar, all) : all);
-  bool one = reductions[row].one || *form == 'a'; /* along one axis after the other */
-  if (n == 0 && (keep || one)) {
-    axes = arena_array(r->arena, Item, READ_RANK);
-    for (; n < rank; n++) axes[n].n = n;
-  }
-  for (uint32_t i = n; one && i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
-  if (!one) all = reduced(r, form, all, axes, n, keep);
-  bool narrow = x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
-                x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
-  give(r, narrow ? text(r, "%s.to(%s)", all, type_word(x->type)) : all);
+  give(r, reduced_text(r, &reductions[row], x, axes, n, keep));
 }
 
 /* ---- activations ---- */

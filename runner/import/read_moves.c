@@ -12,10 +12,19 @@ void read_tile(Reader *r)
   give(r, text(r, "%s.repeat(%s)", whole_ref(r, in(r, 0)), list_text(r, counts->item, counts->n)));
 }
 
+/* A list of n equal integers, whose number is known when the job compiles. */
+static void give_equal_items(Reader *r, int64_t number, const Value *shape, int32_t type)
+{
+  int64_t n = shape->n ? shape->item[0].n : 1;
+  Item *to = arena_array(r->arena, Item, (size_t)n + 1);
+  for (int64_t i = 0; i < n; i++) to[i].n = number;
+  give_shaped_items(r, to, &n, shape->n, type);
+}
+
 /* `value` is a tensor of one element; without it, f32 0. */
 void read_constant_of_shape(Reader *r)
 {
-  const Value *shape = in(r, 0);
+  const Value *shape = in(r, 0), *y = result(r, 0);
   const OnnxAttribute *a = attribute(r, "value");
   if (shape->kind != VALUE_items || shape->n > READ_RANK)
     return refuse(r, "with a computed shape, or one of more than 6 axes");
@@ -23,51 +32,42 @@ void read_constant_of_shape(Reader *r)
   if (a && (!a->t || tensor_elements(a->t) != 1))
     return refuse(r, "with a value that is not one number");
   int32_t type = a ? a->t->data_type : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-  if (result(r, 0)) result(r, 0)->type = type;
+  if (y) r->values.at[y->id]->type = type;
   if (onnx_is_float(type))
     return give_number(r, a ? tensor_real(a->t, 0) : 0, shape->item, shape->n);
-  if (!type_word(type)) return refuse(r, "of a type that jobs do not have");
-  int64_t number = tensor_int(a->t, 0);
-  if (shape->n == 0 || (shape->n == 1 && is_known(shape) && shape->item[0].n >= 0 &&
-                        shape->item[0].n <= MOST_ITEMS)) {
-    uint32_t n = shape->n ? (uint32_t)shape->item[0].n : 1;
-    Item *to = arena_array(r->arena, Item, n + 1);
-    for (uint32_t i = 0; i < n; i++) to[i].n = number;
-    return give_shaped_items(r, to, (const int64_t[]){n}, shape->n, type);
-  }
-  give(r, text(r, "full([%s], %" PRId64 ", dtype=%s)", list_text(r, shape->item, shape->n), number,
-               type_word(type)));
+  bool list = shape->n < 2 && is_known(shape);
+  for (uint32_t i = 0; i < shape->n; i++)
+    list = list && shape->item[i].n >= 0 && shape->item[i].n <= MOST_ITEMS;
+  if (list) return give_equal_items(r, tensor_int(a->t, 0), shape, type);
+  give(r, text(r, "full([%s], %" PRId64 ", dtype=%s)", list_text(r, shape->item, shape->n),
+               tensor_int(a->t, 0), type_word(type)));
 }
 
-/* The numbers of a Pad: all before the axes, then all after. False after refusing. */
-static bool pads_of(Reader *r, int64_t rank, Item **at, uint32_t *n)
+/* The mode of `pad`; NULL after refusing. */
+static const char *pad_mode(Reader *r)
 {
-  Value *given = in(r, 1), *axes = in(r, 3);
-  bool listed = given ? given->kind == VALUE_items : attr_list(r, "pads", at, n);
-  if (given && listed) *at = given->item, *n = given->n;
-  if (!listed) return refuse(r, "with computed pads"), false;
-  if (axes && !is_known(axes)) return refuse(r, "with computed axes"), false;
-  if (axes ? 2 * axes->n != *n : *n != 2 * rank)
-    return refuse(r, "without two pads for each axis"), false;
-  return true;
+  static const char *const modes[][2] = {
+      {"constant", ""}, {"reflect", "reflect"}, {"edge", "replicate"}, {"wrap", "circular"}};
+  const char *mode = attr_word(r, "mode", "constant");
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    if (strcmp(modes[i][0], mode) == 0) return modes[i][1];
+  return refuse(r, text(r, "with mode=%s", mode)), NULL;
 }
 
 /* Pads all axes, or those that input 3 lists. Jobs count from the last axis. */
 void read_pad(Reader *r)
 {
-  static const char *const modes[][2] = {
-      {"constant", ""}, {"reflect", "reflect"}, {"edge", "replicate"}, {"wrap", "circular"}};
-  Value *x = in(r, 0), *fill = in(r, 2), *axes = in(r, 3);
-  Item *at, pairs[2 * READ_RANK] = {{0}};
-  const char *all = "", *mode = attr_word(r, "mode", "constant");
-  uint32_t n, row = 0, last = 0;
+  Value *x = in(r, 0), *fill = in(r, 2);
+  Item *at, *axes, pairs[2 * READ_RANK] = {{0}};
+  const char *all = "", *mode = pad_mode(r);
+  uint32_t n, n_axes, last = 0;
   int64_t rank = rank_of(x);
-  while (row < 4 && strcmp(modes[row][0], mode) != 0) row++;
-  if (row == 4) return refuse(r, text(r, "with mode=%s", mode));
-  if (!pads_of(r, rank, &at, &n)) return;
+  if (!mode || !read_list(r, 1, "pads", &at, &n)) return;
+  bool some = read_axes(r, 3, &axes, &n_axes);
+  if (n != 2 * (some ? n_axes : rank)) return refuse(r, "without two pads for each axis");
   for (uint32_t i = 0; i < n / 2; i++) {
-    int64_t axis = axes ? axis_of(x, axes->item[i].n) : i;
-    if (axis < 0 || axis >= rank) return refuse(r, "along an axis that is not known");
+    int64_t axis = some ? axis_of(x, axes[i].n) : i;
+    if (axis < 0 || axis >= rank) return refuse(r, "along an axis that is out of range");
     uint32_t pair = (uint32_t)(rank - 1 - axis);
     pairs[2 * pair] = at[i];
     pairs[2 * pair + 1] = at[n / 2 + i];
@@ -75,10 +75,10 @@ void read_pad(Reader *r)
     if (moves && pair >= last) last = pair + 1;
   }
   if (last == 0) return give_value(r, x);
-  if (*modes[row][1]) all = text(r, ", mode=\"%s\"", modes[row][1]);
+  if (*mode) all = text(r, ", mode=\"%s\"", mode);
   double value = attr_real(r, "value", 0);
   if (fill && !one_number(fill, &value)) return refuse(r, "with a computed value");
-  if (value != 0 && row == 0) all = text(r, ", value=%s", float_text(r, value));
+  if (value != 0 && !*mode) all = text(r, ", value=%s", float_text(r, value));
   give(r, text(r, "pad(%s, [%s]%s)", whole_ref(r, x), list_text(r, pairs, 2 * last), all));
 }
 

@@ -267,13 +267,10 @@ void read_gemm(Reader *r)
     if (own) w = own, t = true;
   }
   if (t && !scaled && is_weight(w) && is_bias(c, w, 0)) return linear(r, x, w, c);
-  const char *product = text(r, "%s @ %s%s", x, whole_ref(r, w), t ? ".t()" : "");
+  const char *product = text(r, "%s @ %s%s", x, whole_ref(r, w), t ? ".t()" : ""),
+             *factor = beta != 1 ? text(r, "%s * ", float_text(r, beta)) : "";
   if (alpha != 1) product = text(r, "%s * (%s)", float_text(r, alpha), product);
-  if (c && !is_zero(c) && beta != 1)
-    product = text(r, "%s + %s * %s", product, float_text(r, beta), ref(r, c));
-  else if (c && !is_zero(c))
-    product = text(r, "%s + %s", product, ref(r, c));
-  give(r, product);
+  give(r, c && !is_zero(c) ? text(r, "%s + %s%s", product, factor, ref(r, c)) : product);
 }
 
 /* Returns the node Add that adds a vector to the product at work, if it is the only reader. */
@@ -310,13 +307,29 @@ void read_matmul(Reader *r)
 
 /* ---- pools and dropout ---- */
 
+/* The arguments after the kernel. */
+static const char *pool_arguments(Reader *r, const Window *at, bool max, bool counts)
+{
+  bool padded = false, same = true;
+  const char *more = "";
+  for (uint32_t i = 0; i < at->axes; i++) {
+    same = same && at->stride[i].n == at->kernel[i].n;
+    padded = padded || at->pads[i].n;
+    if (!max && at->dilation[i].n != 1) refuse(r, "with dilations");
+  }
+  if (!same) more = text(r, ", stride=%s", pair_text(r, at->stride, at->axes));
+  add_pair(r, &more, "padding", at->pads, at->axes, 0);
+  add_pair(r, &more, "dilation", at->dilation, at->axes, 1);
+  if (attr_number(r, "ceil_mode", 0)) more = text(r, "%s, ceil_mode=true", more);
+  return !max && padded && !counts ? text(r, "%s, count_include_pad=false", more) : more;
+}
+
 void read_pool(Reader *r)
 {
-  bool max = r->node->op_type[0] == 'M', counts = attr_number(r, "count_include_pad", 0) != 0,
-       padded = false, same = true;
+  bool max = r->node->op_type[0] == 'M', counts = attr_number(r, "count_include_pad", 0) != 0;
   Item *kernel;
   uint32_t axes;
-  const char *x = whole_ref(r, in(r, 0)), *more = "";
+  const char *x = whole_ref(r, in(r, 0));
   if (in(r, 0)->type && !onnx_is_float(in(r, 0)->type)) return refuse(r, "of integers");
   if (!attr_list(r, "kernel_shape", &kernel, &axes) || axes < 1 || axes > 3)
     return refuse(r, "without a kernel_shape of 1 to 3 axes");
@@ -326,16 +339,7 @@ void read_pool(Reader *r)
     return refuse(
         r, "with count_include_pad=0 and padding that is uneven, negative or over half the kernel");
   if (others_needed(r)) return refuse(r, "with indices as a second result");
-  for (uint32_t i = 0; i < axes; i++) {
-    same = same && at.stride[i].n == kernel[i].n;
-    padded = padded || at.pads[i].n;
-    if (!max && at.dilation[i].n != 1) return refuse(r, "with dilations");
-  }
-  if (!same) more = text(r, ", stride=%s", pair_text(r, at.stride, axes));
-  add_pair(r, &more, "padding", at.pads, axes, 0);
-  add_pair(r, &more, "dilation", at.dilation, axes, 1);
-  if (attr_number(r, "ceil_mode", 0)) more = text(r, "%s, ceil_mode=true", more);
-  if (!max && padded && !counts) more = text(r, "%s, count_include_pad=false", more);
+  const char *more = pool_arguments(r, &at, max, counts);
   give(r, text(r, "%s_pool%ud(%s, %s%s)", max ? "max" : "avg", axes, x, pair_text(r, kernel, axes),
                more));
 }
@@ -367,53 +371,35 @@ void read_dropout(Reader *r)
 
 /* ---- attention ---- */
 
-/* With three axes, heads are parts of the last one. */
-static const char *heads_of(Reader *r, size_t i, const char *count, int64_t rank)
+/* Whether scaled_dot_product_attention of jobs is the whole op. */
+static bool is_usual_attention(Reader *r)
 {
-  const char *x = whole_ref(r, in(r, i));
-  return rank == 4 ? x
-                   : text(r, "%s.unflatten(2, [%" PRId64 ", -1]).transpose(1, 2)", x,
-                          attr_number(r, count, 1));
-}
-
-/* Jobs take a mask or is_causal, not both. */
-static const char *causal_mask(Reader *r)
-{
-  const Value *mask = in(r, 3);
-  const char *rows = item_text(r, item_of_size(r, in(r, 0), -2)),
-             *columns = item_text(r, item_of_size(r, in(r, 1), -2));
-  const char *seen = text(r, "tril(full([%s, %s], 1.0)) == 1.0", rows, columns),
-             *all = whole_ref(r, mask);
-  if (!onnx_is_float(mask->type)) return text(r, "%s & (%s)", all, seen);
-  return text(r, "where(%s, %s, -inf)", seen, all);
+  int64_t n;
+  return rank_of(in(r, 0)) == 4 && !(in(r, 3) && attr_number(r, "is_causal", 0)) &&
+         attr_real(r, "softcap", 0) == 0 && size_of(in(r, 0), 1, &n) && size_of(in(r, 1), 1, &n);
 }
 
 void read_attention(Reader *r)
 {
-  const char *more = "";
-  int64_t rank = rank_of(in(r, 0)), heads, others, causal = attr_number(r, "is_causal", 0);
+  const Value *q = in(r, 0), *k = in(r, 1), *v = in(r, 2), *mask = in(r, 3);
+  int64_t heads = 0, others = 0, width, keys;
+  if (!k || !v) return refuse(r, "without a key or value");
   if (others_needed(r)) return refuse(r, "with more than one result");
-  if (!in(r, 1) || !in(r, 2) || rank < 3 || rank > 4)
-    return refuse(r, "without a key or value, or of a query of other than 3 or 4 axes");
-  if (attr_real(r, "softcap", 0) != 0) return refuse(r, "with softcap");
-  int64_t width, keys;
-  bool known = in(r, 3) && size_of(in(r, 3), -1, &width) && size_of(in(r, 1), -2, &keys);
+  bool known = mask && size_of(mask, -1, &width) && size_of(k, -2, &keys);
   if (known && width != keys && width != 1)
     return refuse(r, "with a mask whose last size is neither 1 nor the number of keys");
+  if (!is_usual_attention(r)) {
+    read_prelude(r, mask && !onnx_is_float(mask->type) ? "bools=true" : "");
+    return;
+  }
   attribute(r, "qk_matmul_output_mode");
   attribute(r, "softmax_precision");
-  if (rank == 4 && (!size_of(in(r, 0), 1, &heads) || !size_of(in(r, 1), 1, &others)))
-    heads = others = 1;
-  if (rank == 3)
-    heads = attr_number(r, "q_num_heads", 1), others = attr_number(r, "kv_num_heads", 1);
-  if (in(r, 3))
-    more = text(r, "%s, attn_mask=%s", more, causal ? causal_mask(r) : whole_ref(r, in(r, 3)));
-  if (causal && !in(r, 3)) more = text(r, "%s, is_causal=true", more);
+  const char *more = mask ? text(r, ", attn_mask=%s", whole_ref(r, mask)) : "";
+  if (attr_number(r, "is_causal", 0)) more = ", is_causal=true";
   if (attribute(r, "scale"))
     more = text(r, "%s, scale=%s", more, float_text(r, attr_real(r, "scale", 1)));
-  if (heads != others) more = text(r, "%s, enable_gqa=true", more);
-  const char *q = heads_of(r, 0, "q_num_heads", rank), *k = heads_of(r, 1, "kv_num_heads", rank),
-             *v = heads_of(r, 2, "kv_num_heads", rank);
-  const char *y = text(r, "scaled_dot_product_attention(%s, %s, %s%s)", q, k, v, more);
-  give(r, rank == 4 ? y : text(r, "%s.transpose(1, 2).flatten(2)", y));
+  bool grouped = size_of(q, 1, &heads) && size_of(k, 1, &others) && heads != others;
+  if (grouped) more = text(r, "%s, enable_gqa=true", more);
+  give(r, text(r, "scaled_dot_product_attention(%s, %s, %s%s)", whole_ref(r, q), whole_ref(r, k),
+               whole_ref(r, v), more));
 }

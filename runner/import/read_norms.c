@@ -74,25 +74,28 @@ void read_batch_norm(Reader *r)
     give_layer(r, made, tensor, 4);
 }
 
+/* Whether both are weights of the file with the same n sizes. */
+static bool are_weights(const Value *w, const Value *b, uint32_t n)
+{
+  bool own = is_weight(w) && (!b || is_weight(b)) && w->tensor->n_dims == n &&
+             (!b || b->tensor->n_dims == n);
+  for (uint32_t i = 0; own && b && i < n; i++) own = b->tensor->dims[i] == w->tensor->dims[i];
+  return own;
+}
+
 /* LayerNormalization and RMSNormalization, over the axes from `axis` on. */
 void read_layer_norm(Reader *r)
 {
-  Value *x = in(r, 0), *w = in(r, 1), *b = in(r, 2);
+  Value *x = in(r, 0), *w = in(r, 1), *b = is_zero(in(r, 2)) ? NULL : in(r, 2);
   bool rms = r->node->op_type[0] == 'R';
-  int64_t axis = attr_number(r, "axis", -1);
+  int64_t rank = rank_of(x), axis = axis_of(x, attr_number(r, "axis", -1));
   Item dims[READ_RANK];
-  if (axis >= 0) axis -= rank_of(x);
-  uint32_t n = axis < 0 && axis >= -READ_RANK ? (uint32_t)-axis : 0;
-  if (is_zero(b)) b = NULL;
   if (others_needed(r)) return refuse(r, "with more than one result");
-  if (!w || !n || n > rank_of(x)) return refuse(r, "over an axis that is out of range");
-  bool own = is_weight(w) && (!b || is_weight(b));
-  for (uint32_t i = 0; i < n; i++) dims[i] = item_of_size(r, x, axis + i);
-  own = own && w->tensor->n_dims == n && (!b || b->tensor->n_dims == n);
-  for (uint32_t i = 0; own && i < n; i++) {
-    dims[i] = (Item){.n = w->tensor->dims[i]};
-    own = !b || b->tensor->dims[i] == dims[i].n;
-  }
+  if (!w || axis < 0 || axis >= rank) return refuse(r, "over an axis that is out of range");
+  uint32_t n = (uint32_t)(rank - axis);
+  bool own = are_weights(w, b, n);
+  for (uint32_t i = 0; i < n; i++)
+    dims[i] = own ? (Item){.n = w->tensor->dims[i]} : item_of_size(r, x, axis + i);
   const char *more = eps_text(r, rms ? -1 : 1e-5), *shape = list_text(r, dims, n),
              *name = rms ? "RMSNorm" : "LayerNorm";
   if (n > 1 || !own) shape = text(r, "[%s]", shape);

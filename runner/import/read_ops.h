@@ -31,15 +31,19 @@ typedef struct Cut { /* along an axis */
 bool read_cuts(Reader *r, Cut *cuts, uint32_t *n); /* of a Slice; false: they are computed */
 /* Python's bounds of a slice with a number as size. */
 void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end);
-/* Reads the axes of the node at work: input i, or in older versions an attribute. */
+/* Reads a list of integers: input i, or in older versions an attribute. False: it is absent; or
+ * computed, which refuses the node. */
+bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n);
+/* Reads the axes of the node at work, which are numbers. There is room for READ_RANK of them. */
 bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
 bool is_weight(const Value *v);             /* a tensor of the file that trains */
 bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
 /* An index along an axis; constants lose numbers below 0. */
 const char *index_ref(Reader *r, const Value *index, int64_t size);
-/* Reads the node as a call of a function of prelude.amp. False: there is none for the op. */
-bool read_prelude(Reader *r);
+/* Reads the node as a call of a function of prelude.amp, with more arguments. False: there is none
+ * for the op. */
+bool read_prelude(Reader *r, const char *more);
 uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);

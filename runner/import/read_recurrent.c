@@ -69,32 +69,23 @@ static bool of_cells(const Value *v)
   return v && v->kind == VALUE_weight && !v->turned;
 }
 
-/* Why jobs lack such a layer; NULL: they have it. */
-static const char *read_cells(Reader *r, Cells *c)
+/* Whether the activations are those of jobs. False after refusing. */
+static bool read_activations(Reader *r, Cells *c)
 {
-  const char *direction = attr_word(r, "direction", "forward"), *given = "", *usual = "";
-  *c = (Cells){.kind = kinds,
-               .hidden = attr_number(r, "hidden_size", 0),
-               .w = in(r, 1),
-               .r = in(r, 2),
-               .b = in(r, 3)};
-  while (strcmp(c->kind->name, r->node->op_type) != 0) c->kind++;
-  c->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-  c->backwards = strcmp(direction, "reverse") == 0;
+  const char *given = "", *usual = "";
   const OnnxAttribute *a = attribute(r, "activations");
   for (size_t i = 0; a && i < a->n_strings; i++)
     given = text(r, "%s%.*s ", given, (int)a->strings[i].len, (const char *)a->strings[i].data);
   for (int64_t i = 0; i < c->directions; i++) usual = text(r, "%s%s", usual, c->kind->activations);
   c->relu = c->kind->gates == 1 && strcmp(given, c->directions == 2 ? "Relu Relu " : "Relu ") == 0;
-  if (*given && strcmp(given, usual) != 0 && !c->relu)
-    return text(r, "with activations %sinstead of %.*s", given, (int)strlen(usual) - 1, usual);
-  if (attr_number(r, "layout", 0) || attr_number(r, "input_forget", 0))
-    return "with layout=1 or input_forget=1";
-  if (c->kind->gates == 3 && attr_number(r, "linear_before_reset", 0) == 0)
-    return "with linear_before_reset=0";
-  if (in(r, 4)) return "with sequence_lens";
-  if (in(r, 7)) return "with peepholes";
-  if (is_zero(c->b)) c->b = NULL;
+  if (!*given || strcmp(given, usual) == 0 || c->relu) return true;
+  refuse(r, text(r, "with activations %sinstead of %.*s", given, (int)strlen(usual) - 1, usual));
+  return false;
+}
+
+/* Why the weights are not those of such a layer; NULL: they are. */
+static const char *read_weights_of(Cells *c)
+{
   bool own =
       of_cells(c->w) && of_cells(c->r) && (!c->b || of_cells(c->b)) && c->w->tensor->n_dims == 3;
   if (!own || !onnx_is_float(c->w->tensor->data_type))
@@ -103,10 +94,34 @@ static const char *read_cells(Reader *r, Cells *c)
   int64_t rows = c->directions * c->kind->gates * c->hidden;
   bool fits = c->hidden > 0 && c->hidden < 1 << 24 && c->inputs > 0 && c->inputs < 1 << 24 &&
               tensor_elements(c->w->tensor) == rows * c->inputs &&
-              tensor_elements(c->r->tensor) == rows * c->hidden;
-  return fits && (!c->b || tensor_elements(c->b->tensor) == 2 * rows)
-             ? NULL
-             : "with weights whose shapes do not fit hidden_size";
+              tensor_elements(c->r->tensor) == rows * c->hidden &&
+              (!c->b || tensor_elements(c->b->tensor) == 2 * rows);
+  return fits ? NULL : "with weights whose shapes do not fit hidden_size";
+}
+
+/* Reads the layer of the node at work. False after refusing. */
+static bool read_cells(Reader *r, Cells *c)
+{
+  const char *direction = attr_word(r, "direction", "forward"), *why = NULL;
+  *c = (Cells){.kind = kinds,
+               .hidden = attr_number(r, "hidden_size", 0),
+               .directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1,
+               .backwards = strcmp(direction, "reverse") == 0,
+               .w = in(r, 1),
+               .r = in(r, 2),
+               .b = is_zero(in(r, 3)) ? NULL : in(r, 3)};
+  while (strcmp(c->kind->name, r->node->op_type) != 0) c->kind++;
+  if (!read_activations(r, c)) return false;
+  if (attr_number(r, "layout", 0) || attr_number(r, "input_forget", 0))
+    why = "with layout=1 or input_forget=1";
+  else if (c->kind->gates == 3 && attr_number(r, "linear_before_reset", 0) == 0)
+    why = "with linear_before_reset=0";
+  else if (in(r, 4) || in(r, 7))
+    why = in(r, 4) ? "with sequence_lens" : "with peepholes";
+  else
+    why = read_weights_of(c);
+  if (why) refuse(r, why);
+  return !why;
 }
 
 /* Makes the layer. Its path is that of the module around it; further layers of the module are
@@ -165,8 +180,8 @@ static const char *states(Reader *r, const Cells *c)
 void read_recurrent(Reader *r)
 {
   Cells c;
-  const char *why = read_cells(r, &c), *all[3];
-  if (why) return refuse(r, why);
+  const char *all[3];
+  if (!read_cells(r, &c)) return;
   bool lstm = c.kind->gates == 4;
   const Value *x = in(r, 0);
   const char *cells = cells_layer(r, &c), *of = whole_ref(r, x), *given = states(r, &c);

@@ -220,14 +220,26 @@ void read_concat(Reader *r)
 
 /* ---- shapes ---- */
 
+bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n)
+{
+  const Value *v = in(r, i);
+  if (!v) return attr_list(r, name, at, n);
+  *at = v->item;
+  *n = v->n;
+  if (v->kind == VALUE_items) return true;
+  return refuse(r, text(r, "with computed %s", name)), false;
+}
+
 bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n)
 {
-  Value *axes = in(r, i);
-  if (!axes) return attr_list(r, "axes", at, n);
-  *at = arena_array(r->arena, Item, axes->n + 1);
-  *n = is_known(axes) ? axes->n : 0;
-  for (uint32_t k = 0; k < *n; k++) (*at)[k] = axes->item[k];
-  return is_known(axes);
+  Item *given;
+  bool good = read_list(r, i, "axes", &given, n);
+  *at = arena_array(r->arena, Item, READ_RANK + *n);
+  for (uint32_t k = 0; k < *n; k++) {
+    (*at)[k] = given[k];
+    if (given[k].text) return refuse(r, "with computed axes"), false;
+  }
+  return good;
 }
 
 /* Marks axes of a tensor of `rank` axes. False after refusing: one is beyond it, or given twice. */
@@ -248,7 +260,8 @@ static bool read_marks(Reader *r, const int64_t *dim, int64_t *rank, bool *marke
   Item *at;
   uint32_t n;
   bool adds = *r->node->op_type == 'U', listed = read_axes(r, 1, &at, &n);
-  if (!listed && (in(r, 1) || adds)) return refuse(r, "with computed axes"), false;
+  if (r->dropped) return false;
+  if (!listed && adds) return refuse(r, "without axes"), false;
   for (uint32_t i = 0; !listed && i < *rank; i++) marked[i] = dim[i] == 1;
   *rank += adds ? n : 0;
   return !listed || mark_axes(r, at, n, *rank, marked);

@@ -8,31 +8,18 @@
 /* Slice has its numbers in inputs; before opset 10 in attributes. */
 bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 {
-  Item *starts, *ends, *axes;
-  uint32_t count, axis_count = 0;
-  Value *a = in(r, 3), *steps = in(r, 4);
-  if (r->node->n_input > 1) {
-    Value *from = in(r, 1), *to = in(r, 2);
-    if (!from || !to || from->kind != VALUE_items || to->kind != VALUE_items) return false;
-    if (from->n != to->n || from->n > READ_RANK) return false;
-    if ((a && (!is_known(a) || a->n != from->n)) ||
-        (steps && (!is_known(steps) || steps->n != from->n)))
-      return false;
-    starts = from->item, ends = to->item, count = from->n;
-    axes = a ? a->item : NULL;
-  } else {
-    if (!attr_list(r, "starts", &starts, n) || !attr_list(r, "ends", &ends, &count) ||
-        *n != count || count > READ_RANK)
-      return false;
-    if (!attr_list(r, "axes", &axes, &axis_count))
-      axes = NULL;
-    else if (axis_count != count)
-      return false;
-  }
-  *n = count;
-  for (uint32_t i = 0; i < count; i++) {
-    cuts[i] = (Cut){axes ? axes[i].n : i, steps ? steps->item[i].n : 1, starts[i], ends[i]};
-    if (cuts[i].step < INT32_MIN || cuts[i].step > INT32_MAX) return false;
+  Item *starts, *ends, *axes, *steps;
+  uint32_t n_ends, n_axes, n_steps;
+  bool all = read_list(r, 1, "starts", &starts, n) && read_list(r, 2, "ends", &ends, &n_ends),
+       some = read_list(r, 3, "axes", &axes, &n_axes),
+       stepped = read_list(r, 4, "steps", &steps, &n_steps);
+  if (!all || *n > READ_RANK || n_ends != *n || (some && n_axes != *n) ||
+      (stepped && n_steps != *n))
+    return false;
+  for (uint32_t i = 0; i < *n; i++) {
+    const Item axis = some ? axes[i] : (Item){.n = i}, step = stepped ? steps[i] : (Item){.n = 1};
+    if (axis.text || step.text || step.n < INT32_MIN || step.n > INT32_MAX) return false;
+    cuts[i] = (Cut){axis.n, step.n, starts[i], ends[i]};
   }
   return true;
 }
@@ -126,34 +113,35 @@ void read_slice(Reader *r)
 
 /* ---- parts ---- */
 
+/* Parts of these sizes: "chunk(3", "split([1, 2]" */
+static const char *parts_text(Reader *r, const Item *at, uint32_t n)
+{
+  bool same = true;
+  for (uint32_t i = 0; i < n; i++) same = same && at[i].n == at[0].n && at[i].n > 0 && !at[i].text;
+  return same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
+}
+
 void read_split(Reader *r)
 {
   bool sequence = strcmp(r->node->op_type, "SplitToSequence") == 0;
   Value *x = in(r, 0), *sizes = in(r, 1);
   int64_t axis = attr_number(r, "axis", 0), size;
   Item *at;
-  uint32_t n = 0;
-  bool listed = !sizes && !sequence && attr_list(r, "split", &at, &n);
-  if (sizes && is_known(sizes)) at = sizes->item, n = sizes->n, listed = true;
-  const char *how;
-  if (listed && sequence &&
-      sizes->shape->rank == 0) { /* parts of equal sizes; the last may be smaller */
-    if (!size_of(x, axis, &size) || at[0].n < 1)
-      return refuse(r, "of an axis whose size depends on the arguments");
-    int64_t parts = size / at[0].n + (size % at[0].n != 0);
-    n = parts > MOST_ITEMS ? 0 : (uint32_t)parts;
-    how = text(r, "split(%" PRId64, at[0].n);
-  } else if (listed) {
-    bool same = true;
-    for (uint32_t i = 0; i < n; i++) same = same && at[i].n == at[0].n && at[i].n > 0;
-    how = same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
-  } else if (!sequence && !sizes) {
+  uint32_t n;
+  bool listed = read_list(r, 1, "split", &at, &n);
+  const char *how = listed ? parts_text(r, at, n) : "";
+  if (!listed && (sizes || sequence)) return refuse(r, "without known sizes of the parts");
+  if (!listed) {
     n = (uint32_t)attr_number(r, "num_outputs", (int64_t)r->node->n_output);
     if (n != r->node->n_output)
       return refuse(r, "with num_outputs other than its number of results");
     how = text(r, "chunk(%u", n);
-  } else {
-    return refuse(r, sizes ? "into computed parts" : "without its second input");
+  } else if (sequence && rank_of(sizes) == 0) { /* equal parts; the last may be smaller */
+    if (!size_of(x, axis, &size) || at[0].n < 1 || at[0].text)
+      return refuse(r, "of an axis whose size depends on the arguments");
+    int64_t parts = size / at[0].n + (size % at[0].n != 0);
+    n = parts > MOST_ITEMS ? 0 : (uint32_t)parts;
+    how = text(r, "split(%" PRId64, at[0].n);
   }
   if (n == 0 || n > MOST_ITEMS) return refuse(r, "into no parts or more than 64");
   how = text(r, "%s.%s, dim=%" PRId64 ")", whole_ref(r, x), how, axis);
