@@ -1,7 +1,8 @@
 /* Computes small integer tensors, so that what PyTorch writes as Shape, Gather and Concat becomes
  * the numbers of a `reshape`. PyTorch reorders the gates of recurrent layers by the same ops. */
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include "common/shown.h"
 #include "read_ops.h"
 
 typedef struct Items {
@@ -284,14 +285,29 @@ static const Arithmetic arithmetic[] = {{"Add", sum, "(%s + %s)", 0, false},
                                         {"Xor", one_of, NULL, INT64_MIN, false}};
 static const Arithmetic whole_remainder = {"Mod", remainder_of, "(%s %% %s)", INT64_MIN, true};
 
+/* A text for messages: values have their names in the file. */
+static const char *named_text(Reader *r, const char *code)
+{
+  Text out = text_new(r->arena);
+  for (const char *at = code; *at;) {
+    size_t n = strcspn(at, "$");
+    text_add(&out, at, n);
+    at += n;
+    if (!*at) break;
+    const Value *v = r->values.at[strtoul(at + 1, (char **)(uintptr_t)&at, 10)];
+    text_puts(&out, *v->name ? arena_shown(r->arena, v->name, "") : "a value");
+  }
+  return out.at ? out.at : "";
+}
+
 /* A comparison of sizes holds for all of them, or amp import takes that for granted. */
 static void note_granted(Reader *r, const Arithmetic *how, Item a, Item b, int64_t truth)
 {
   bool size_below_0 = (a.text && !b.text && b.n < 0) || (b.text && !a.text && a.n < 0);
-  if (!size_below_0)
-    vec_push(r->arena, &r->granted,
-             text(r, "%s of %s and %s is %s", how->op, item_text(r, a), item_text(r, b),
-                  truth ? "true" : "false"));
+  if (size_below_0) return;
+  vec_push(r->arena, &r->granted,
+           text(r, "%s of %s and %s is %s", how->op, named_text(r, item_text(r, a)),
+                named_text(r, item_text(r, b)), truth ? "true" : "false"));
 }
 
 static bool compute(Reader *r, const Arithmetic *how, Item a, Item b, Item *out)

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
-REFUSED = {"folded", "fresh_folded", "other"}  # no weights of PyTorch's net: batch norms were folded away
+REFUSED = {"folded", "fresh_folded", "other", "branches"}  # no weights of PyTorch's net
 ONE_WAY = {"mixed"}  # amp export writes an LSTM as a Scan, which amp import does not read
 TOLERANCE = 2e-6
 OPTIONS = {"open": ["--size", "x=3,27,36"], "other": ["--train", "Const:0", "--freeze", "seq_norm_*,coefficient"]}
