@@ -93,8 +93,10 @@ static bool move_view(Reader *r, const Items *x, size_t n, Items *out)
     if (to[i].n > 0) left /= to[i].n;
   }
   if (open < READ_RANK) out->dim[open] = left;
+  bool fits = true;
+  for (uint32_t i = 0; i < out->rank; i++) fits = fits && out->dim[i] >= 0 && out->dim[i] <= x->n;
   out->at = x->at;
-  out->n = product(out, 0, out->rank);
+  out->n = fits ? product(out, 0, out->rank) : -1;
   return out->n == x->n || (refuse(r, "to a shape of another number of elements"), false);
 }
 
@@ -172,7 +174,9 @@ static bool move_concat(Reader *r, const Items *x, size_t n, Items *out)
   *out = *x;
   if (!axis_in(r, &axis, x->rank)) return false;
   for (size_t i = 1; i < n; i++) {
-    if (x[i].rank != x->rank) return refuse(r, "of tensors with different axes"), false;
+    bool fits = x[i].rank == x->rank;
+    for (uint32_t k = 0; fits && k < x->rank; k++) fits = k == axis || x[i].dim[k] == x->dim[k];
+    if (!fits) return refuse(r, "of tensors with different axes"), false;
     out->dim[axis] += x[i].dim[axis];
   }
   if (!make(r, out, MOST_MOVED)) return false;

@@ -18,8 +18,8 @@ bool stated_size(const Value *v, size_t axis, int64_t *n)
 {
   const Onnx__TensorShapeProto__Dimension *d = v->stated->dim[axis];
   *n = d->dim_value;
-  return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && *n >= 0 &&
-         *n <= MOST_SIZE;
+  return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && *n > 0 &&
+         *n <= MOST_SIZE; /* 0 is written for unknown sizes */
 }
 
 /* NULL: the file gives the axis no name. */
