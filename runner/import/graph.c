@@ -113,7 +113,7 @@ static void drop_node(Reader *r, uint32_t steps)
 {
   r->steps.n = steps;
   for (size_t i = 0; i < r->node->n_output; i++)
-    if (result(r, i)) result(r, i)->kind = VALUE_unread;
+    if (result(r, i) && result(r, i)->maker == r->node) result(r, i)->kind = VALUE_unread;
 }
 
 static ampc_status read_node(Reader *r)

@@ -396,6 +396,7 @@ void read_reshape(Reader *r)
   Item to[READ_RANK];
   uint32_t n, open = 0;
   if (!shape || shape->kind != VALUE_items) return refuse(r, "to a computed shape");
+  attribute(r, "allowzero"); /* view_shape() reads it */
   if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
   if (rank_of(x) < 0 || !view_shape(r, x->shape->dim[0], (uint32_t)rank_of(x), to, &n)) return;
   for (uint32_t i = 0; i < n; i++) {
