@@ -92,13 +92,15 @@ static void read_known(Reader *r, Value *v)
 void ask_step(Reader *r, const Step *s)
 {
   Text line = text_new(r->arena);
-  for (uint32_t i = 0; i < s->n_out; i++) text_printf(&line, "%sv%u", i ? ", " : "", s->out[i]);
-  text_puts(&line, " = ");
+  const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text;
   for (const char *at = s->text; *at;) {
-    size_t n = strcspn(at, "$#");
+    for (uint32_t i = 0; i < s->n_out && at == results; i++)
+      text_printf(&line, "%sv%u%s", i ? ", " : "", s->out[i], i + 1 < s->n_out ? "" : " = ");
+    size_t n = strcspn(at, "$#\n");
+    n += at[n] == '\n';
     text_add(&line, at, n);
     at += n;
-    if (*at) text_puts(&line, *at++ == '$' ? "v" : "m");
+    if (*at == '$' || *at == '#') text_puts(&line, *at++ == '$' ? "v" : "m");
   }
   const char *why = ask(r, line.at);
   if (why) refuse(r, text(r, "because %s", why));

@@ -134,11 +134,16 @@ static ampc_status read_node(Reader *r)
   r->scopes = (Scopes){0};
   r->asked_inputs = r->asked_attributes = 0;
   r->place = scope_path(r);
-  if (strcmp(r->node->op_type, "If") == 0) return read_if(r);
   uint32_t steps = r->steps.n;
-  read_op(r);
+  ampc_status status = AMPC_OK;
+  if (strcmp(r->node->op_type, "If") == 0)
+    status = read_if(r);
+  else if (strcmp(r->node->op_type, "Scan") == 0)
+    status = read_scan(r);
+  else
+    read_op(r);
   if (r->dropped) drop_node(r, steps);
-  return AMPC_OK;
+  return status;
 }
 
 static ampc_status read_nodes(Reader *r, const OnnxGraph *g)
@@ -159,6 +164,19 @@ static ampc_status read_nodes(Reader *r, const OnnxGraph *g)
   return status;
 }
 
+ampc_status read_inner(Reader *r, const OnnxGraph *g)
+{
+  const bool dropped = r->dropped;
+  const char *place = r->place;
+  const Scopes scopes = r->scopes;
+  ampc_status status = read_tensors(r, g);
+  if (!status) status = read_nodes(r, g);
+  r->dropped = dropped;
+  r->place = place;
+  r->scopes = scopes;
+  return status;
+}
+
 /* Names in a branch of an If may be those of the other branch. */
 static void forget_names(Reader *r, const OnnxGraph *g)
 {
@@ -176,8 +194,7 @@ static ampc_status read_branch(Reader *r, const char *name, const Value **out)
   const OnnxAttribute *a = attribute(r, name);
   const OnnxGraph *g = a ? a->g : NULL;
   if (!g || g->n_output != r->node->n_output) return damaged(r, "an If has no", name);
-  ampc_status status = read_tensors(r, g);
-  if (!status) status = read_nodes(r, g);
+  ampc_status status = read_inner(r, g);
   for (size_t i = 0; i < g->n_output && !status; i++) {
     const Value *v = value_named(r, g->output[i]->name);
     if (!v) return damaged(r, "no node of a branch has the result", g->output[i]->name);

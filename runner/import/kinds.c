@@ -13,7 +13,8 @@ static bool is_numbered(const char *name)
 {
   const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
   return *name == '/' || strstr(name, "::") || name[strspn(name, "0123456789")] == 0 ||
-         strncmp(last, "Number_", 7) == 0 || strncmp(last, "Scales_", 7) == 0;
+         strncmp(last, "Number_", 7) == 0 || strncmp(last, "Scales_", 7) == 0 ||
+         strncmp(last, "Ints_", 5) == 0;
 }
 
 /* These exporters have no list. But tensors of the net have its names, and those that are stored

@@ -48,6 +48,10 @@ uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);
 
+ampc_status read_scan(Reader *r);
+ampc_status read_inner(Reader *r,
+                       const OnnxGraph *g); /* tensors and nodes of a graph of the node */
+
 /* ---- read_patterns.c: ops of several nodes. False: the node is not the last one of such an op
  * ---- */
 bool read_attention_product(Reader *r);

@@ -113,6 +113,10 @@ REFUSED = {
     "axis before the first": model([node("LayerNormalization", ["x", "w"], ["y"], attribute("axis", 2, 3, -5))],
                                    [tensor("w", [4, 4, 4, 4, 4])]),
     "too many elements": model([node("Relu", ["x"], ["y"])], inputs=[value("x", [1 << 31] * 3)]),
+    "a Scan without a body": model([node("Scan", ["x", "x"], ["a", "y"], attribute("num_scan_inputs", 2, 3, 1))]),
+    "a Scan without results": model([node("Scan", ["x", "x"], ["a", "y"], attribute("num_scan_inputs", 2, 3, 1) + attribute(
+        "body", 5, 6, field(1, node("Relu", ["p"], ["r"])) + field(11, value("p", [4])) + field(11, value("q", [4])) +
+        field(12, value("r", [4])) + field(12, value("z", [4]))))]),
     "an If without branches": model([node("Less", ["x", "w"], ["c"]), node("If", ["c"], ["y"])], [tensor("w", [1])],
                                     [value("x", [1])]),
     "sizes that do not fit": model([node("Concat", ["s", "t"], ["u"], attribute("axis", 2, 3, 0)),
