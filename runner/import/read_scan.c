@@ -158,12 +158,13 @@ ampc_status read_scan(Reader *r)
   }
   l.begin = r->steps.n;
   ampc_status status = read_inner(r, l.body);
-  for (size_t i = 0; i < l.body->n_output; i++) {
+  bool whole = true;
+  for (size_t i = 0; i < l.body->n_output && !status; i++) {
     const Value *v = value_named(r, l.body->output[i]->name);
-    if (!v || v->kind == VALUE_unread) r->dropped = true;
+    whole = whole && v && v->kind != VALUE_unread;
   }
-  if (!status && r->dropped && r->refused.n == refused) refuse(r, "with a result that no node has");
-  if (status || r->refused.n != refused || r->dropped) return r->dropped = !status, status;
+  if (!status && !whole) refuse(r, "with a body that has been refused, or lacks a result");
+  if (status || r->dropped || r->refused.n != refused) return status;
   const char *loop = loop_text(r, &l, state, turns, of, begin);
   end_body(r, &l);
   give_results(r, loop, (uint32_t)r->node->n_output);

@@ -9,7 +9,7 @@ enum { BATCH = 32 };
 /* Sizes of images and of other axes, until the compiler accepts the net with them. */
 static const struct {
   int64_t image, other;
-} guesses[] = {{224, 16}, {48, 128}, {640, 512}, {32, 2048}};
+} guesses[] = {{224, 16}, {48, 128}, {640, 512}, {32, 256}, {224, 2048}};
 enum { N_GUESSES = sizeof guesses / sizeof *guesses };
 /* Differences of the second choice. Nets of images often need multiples of 32. */
 enum { MORE_SAMPLES = 5, MORE = 64 };
@@ -52,7 +52,9 @@ bool counts_samples(const Reader *r, const Value *v, size_t axis)
 {
   int64_t n;
   if (stated_size(v, axis, &n)) return axis == 0 && is_batch(r, v);
-  return axis == 0 ? is_batch(r, v) : is_named_batch(r, v, axis);
+  /* [2, ?, 128]: the state of a recurrent layer */
+  bool state = axis == 1 && v->stated->n_dim == 3 && stated_size(v, 0, &n) && !stated_name(v, 1);
+  return axis == 0 ? is_batch(r, v) : state || is_named_batch(r, v, axis);
 }
 
 bool is_batch(const Reader *r, const Value *v)
