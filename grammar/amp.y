@@ -50,6 +50,7 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %token RETURN IF ELSE FOR IN SCAN CARRY EMIT AUTOCAST NO_GRAD MINIMIZE WITH METRIC EVERY ASSERT
 %token AND OR NOT TRUE FALSE NONE
 %token ARROW "->" POW "**" FDIV "//" LE "<=" GE ">=" EQ "==" NE "!="
+%token SETS "=" /* behind a key at the top level: `opt.lr = 0.01` */
 %token <token> AUG "augmented assignment" DOTS "..."
 
 %nterm <function> def
@@ -74,6 +75,7 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 program: %empty
   | program decl
   | program expr NL                             { ast_add_call(p, $2, @2); }
+  | program expr SETS expr NL                   { ast_add_setting(p, $2, $4, @4.end); }
   | program error NL                            { yyerrok; }
   | program error body NL                       { yyerrok; }
   ;

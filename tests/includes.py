@@ -65,7 +65,8 @@ ROOMS = {
     "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/state",
     "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
-    "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime",
+    "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime"
+                    " runtime/train",
     "runner/profile": "compiler/cli compiler/cost runner inspect jit job runtime",
     "runner/report": "compiler/cli compiler/cost compiler/kernel compiler/explain compiler/nvrtc compiler/passes/memory"
                      " runner inspect job runtime/data/formats",
@@ -80,7 +81,7 @@ ROOMS = {
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
     "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/explain compiler/graph compiler/help"
-                   " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/train",
+                   " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/state runtime/train",
     "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",
     "bench": "compiler runner/jit runtime/cpu",
 }

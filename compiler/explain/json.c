@@ -100,7 +100,7 @@ static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainN
   add_integer(out, "id", n->value.id);
   add_string(out, "file", n->place.source ? n->place.source->shown : NULL);
   add_integer(out, "line", n->place.line);
-  add_string(out, "path", n->path);
+  add_string(out, "layer", n->path);
   add_string(out, "op", op_of(node)->name);
   add_string(out, "name", node->name);
   add_string(out, "dtype", ir_dtype_name(node->dtype));

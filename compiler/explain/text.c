@@ -156,7 +156,7 @@ static void open_table(const Explanation *e, Text *out, Table *t)
 {
   table_open(t, e->c->arena, out, &e->c->options.view,
              "line:number!1|layer:key<12|op:<10|type|shape:!4|FLOPs:count!3|bytes:bytes!2|time:"
-             "time|why:<28");
+             "time|reason:<28");
 }
 
 void explain_text(const Explanation *e, Text *out)

@@ -96,9 +96,11 @@ bool go_deeper(Lower *l, Span span);
 
 /* ---- option.c ---- */
 bool setting_value(Lower *l, const char *key, Datum *value, Span *span);
+/* Whether --set or a line of the job sets the key. */
+bool setting_given(Lower *l, const char *key);
 /* Returns the text that --set gives for the key; NULL if no --set names it. */
-const char *setting_override(Lower *l, const char *key);
-void check_settings(Lower *l); /* reports unknown keys of --set */
+const char *setting_text_given(Lower *l, const char *key);
+void check_settings(Lower *l); /* reports unknown keys, and lines that set a key twice */
 bool const_override(Lower *l, File *f, const Decl *decl, Datum *value);
 void check_consts(Lower *l);
 

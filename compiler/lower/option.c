@@ -1,5 +1,6 @@
 /* Applies options of the command line that change the job: -D NAME=VALUE replaces a const, and
- * --set object.key=value replaces a setting. Values are written as in the language. */
+ * --set object.key=value, or a line `object.key = value` of the job, replaces a setting. Values are
+ * written as in the language. */
 #include "elaborate.h"
 #include "evaluate.h"
 
@@ -37,9 +38,21 @@ static const char *kind_name(Datum d)
   }
 }
 
-/* Reads the value of `text`, which replaces `like`; returns false after a message. Strings need no
- * quotes on a command line, and an int can replace a float. Any other value must have the kind of
- * `like`: `-D WIDTH=wide` is a mistake. */
+/* Evaluates a value that replaces `like`; `what` and `place`: for a message. An int can replace a
+ * float. Any other value must have the kind of `like`: `-D WIDTH=wide` is a mistake. */
+static bool new_value(Lower *l, const char *what, Span place, const Expr *e, Datum like, Datum *out)
+{
+  *out = eval(l, scope_new(l, NULL, l->job, NULL), e);
+  if (d_is(*out, D_error)) return false;
+  if (like.kind == D_float && out->kind == D_int) *out = d_float((double)out->as.integer);
+  bool free_kind = like.kind == D_none || like.kind == D_absent;
+  bool number = like.kind == D_schedule && d_is_number(*out);
+  if (free_kind || number || out->kind == like.kind) return true;
+  return refuse(l, E207, place, "%s: the old value is %s, so the new one must be %s, got %s", what,
+                kind_name(like), kind_name(like), d_kind_text(l, *out));
+}
+
+/* Reads the value of an option. Strings need no quotes on a command line. */
 static bool option_value(Lower *l, const char *option, const char *text, Datum like, Datum *out,
                          Span *span)
 {
@@ -51,14 +64,7 @@ static bool option_value(Lower *l, const char *option, const char *text, Datum l
   const Expr *e = parse_value(l, option, text);
   if (!e) return false;
   *span = e->span;
-  *out = eval(l, scope_new(l, NULL, l->job, NULL), e);
-  if (d_is(*out, D_error)) return false;
-  if (like.kind == D_float && out->kind == D_int) *out = d_float((double)out->as.integer);
-  bool free_kind = like.kind == D_none || like.kind == D_absent;
-  bool number = like.kind == D_schedule && d_is_number(*out);
-  if (free_kind || number || out->kind == like.kind) return true;
-  return refuse(l, E207, (Span){0, 0}, "%s: the old value is %s, so the new one must be %s, got %s",
-                option, kind_name(like), kind_name(like), d_kind_text(l, *out));
+  return new_value(l, option, (Span){0, 0}, e, like, out);
 }
 
 /* ---- consts ---- */
@@ -115,30 +121,79 @@ static bool is_known(Lower *l, const char *key)
          NO_NAME;
 }
 
-/* Returns the text that --set gives for a key. Code that accepts a --set calls this function, which
- * makes the key known. At the end of the pass, all other keys of --set are mistakes. If a key is
- * given several times, the last one wins. */
-const char *setting_override(Lower *l, const char *key)
+/* Returns the line of the job that sets a key, `opt.lr = 0.01`; NULL: none. */
+static const Decl *line_of_setting(const Lower *l, const char *key)
+{
+  const Ast *ast = l->job->ast;
+  for (uint32_t i = 0; i < ast->n; i++)
+    if (ast->at[i]->kind == DECL_setting && strcmp(ast->at[i]->name.text, key) == 0)
+      return ast->at[i];
+  return NULL;
+}
+
+/* Returns the text that --set gives for a key; NULL: none. If a key is given several times, the
+ * last one wins. */
+static const char *text_of_setting(const Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
-  const char *value = NULL;
-  if (!is_known(l, key)) vec_push(l->arena, &l->c->settings, arena_strdup(l->arena, key));
-  for (uint32_t i = 0; i < o->n_settings; i++)
-    if (strcmp(o->settings[i].key, key) == 0) value = o->settings[i].value;
-  return value;
+  for (uint32_t i = o->n_settings; i-- > 0;)
+    if (strcmp(o->settings[i].key, key) == 0) return o->settings[i].value;
+  return NULL;
 }
 
-/* Replaces *value, and the place that messages about it show, if --set names its key. Returns false
- * after a message if the text is wrong. */
+static void make_known(Lower *l, const char *key)
+{
+  if (!is_known(l, key)) vec_push(l->arena, &l->c->settings, arena_strdup(l->arena, key));
+}
+
+/* Whether --set or a line of the job sets a key. Code that accepts a key calls this function or the
+ * next ones, which make the key known. At the end of the pass, all other keys are mistakes. */
+bool setting_given(Lower *l, const char *key)
+{
+  make_known(l, key);
+  return text_of_setting(l, key) || line_of_setting(l, key);
+}
+
+/* Returns the text that --set gives for a key that a job declares in another way. */
+const char *setting_text_given(Lower *l, const char *key)
+{
+  make_known(l, key);
+  return text_of_setting(l, key);
+}
+
+/* Replaces *value, and the place that messages about it show, if --set names its key, else if a
+ * line of the job does. Returns false after a message if the new value is wrong. */
 bool setting_value(Lower *l, const char *key, Datum *value, Span *span)
 {
-  const char *text = setting_override(l, key);
-  if (!text) return true;
-  return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value,
-                      span);
+  make_known(l, key);
+  const char *text = text_of_setting(l, key);
+  const Decl *d = line_of_setting(l, key);
+  if (text)
+    return option_value(l, arena_printf(l->arena, "--set %s=%s", key, text), text, *value, value,
+                        span);
+  if (!d) return true;
+  *span = d->as.value->span;
+  return new_value(l, key, *span, d->as.value, *value, value);
 }
 
-/* Reports unknown keys of --set at the end of the pass, when every key is known. */
+static void check_line(Lower *l, const Decl *d)
+{
+  const char *key = d->name.text;
+  const Decl *first = line_of_setting(l, key);
+  if (!*key) return; /* dropped by ast_merge */
+  if (first != d) {
+    fail(l, E210, d->name.span, "`%s` is set twice", key);
+    diag_note(l->c, first->name.span, "the first one is here");
+  } else if (!is_known(l, key)) {
+    const char *second = strchr(key, '.') + 1; /* torch.backends.cudnn.benchmark */
+    if (foreign_said(l, arena_strndup(l->arena, second, strcspn(second, ".")), d->name.span))
+      return;
+    fail(l, E207, d->name.span, "the job has no setting `%s`", key);
+    diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
+  }
+}
+
+/* Reports unknown keys at the end of the pass, when every key is known. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;
@@ -149,4 +204,6 @@ void check_settings(Lower *l)
          o->settings[i].value);
     diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
   }
+  for (uint32_t i = 0; i < l->job->ast->n && !o->infer_block; i++) /* it knows no optimizer */
+    if (l->job->ast->at[i]->kind == DECL_setting) check_line(l, l->job->ast->at[i]);
 }

@@ -115,13 +115,16 @@ static bool texts_equal(const char *a, const char *b, uint32_t *left)
 
 /* Compares like Python's ==: 1 == 1.0, lists are compared element by element, and modules and
  * tensors are equal only to themselves. */
+static bool numbers_equal(Datum a, Datum b)
+{
+  if (a.kind == D_int && b.kind == D_int) return a.as.integer == b.as.integer;
+  return d_number(a) == d_number(b);
+}
+
 bool d_equal(Datum a, Datum b, uint32_t *left)
 {
   if (!*left || !--*left) return false;
-  if (d_is_number(a) && d_is_number(b)) {
-    if (a.kind == D_int && b.kind == D_int) return a.as.integer == b.as.integer;
-    return d_number(a) == d_number(b);
-  }
+  if (d_is_number(a) && d_is_number(b)) return numbers_equal(a, b);
   if (a.kind != b.kind) return false;
   switch ((DatumKind)a.kind) {
   case D_none:

@@ -245,6 +245,13 @@ static void settle(Pass *p, Node *n, uint32_t id, uint32_t i)
   if (is_partial(p->kind[from])) n->in[i] = whole_value(p, from);
 }
 
+static bool all_in(const Pass *p, const Node *old, Kind kind)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < old->n_in; i++) all = all && kind_in(p, old, i) == kind;
+  return all;
+}
+
 /* Settles the inputs of a node that are sums or means. Returns the kind that the result keeps;
  * ALIKE if it keeps none. */
 static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
@@ -253,11 +260,7 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
   Kind a = kind_in(p, old, 0), b = old->n_in > 1 ? kind_in(p, old, 1) : ALIKE;
   bool samples = any_in(p, old, SAMPLES), adds = n->op == OP_add || n->op == op_named("sub");
   if (!any_in(p, old, SUM) && !any_in(p, old, MEAN)) return ALIKE;
-  if (op_has(n, T_linear) && !samples) {
-    bool all = true;
-    for (uint32_t i = 0; i < old->n_in; i++) all = all && kind_in(p, old, i) == a;
-    if (all) return a;
-  }
+  if (op_has(n, T_linear) && !samples && all_in(p, old, a)) return a;
   if (adds && !samples) {
     if (a == b) return a;
     for (uint32_t i = 0; i < 2; i++) n->in[i] = as_mean(p, old->in[i].id);
@@ -266,12 +269,11 @@ static Kind settle_inputs(Pass *p, Node *n, uint32_t id)
   bool mul = n->op == op_named("mul"),
        divides = n->op == op_named("div") || n->op == op_named("counted_mean");
   bool scales = (mul || divides) && !samples;
-  if (scales && mul && !is_partial(a)) {
-    return b;
-  } else if (scales && is_partial(a)) {
+  if (scales && is_partial(a)) {
     settle(p, n, id, 1);
     return a;
   }
+  if (scales && mul) return b;
   for (uint32_t i = 0; i < n->n_in; i++) settle(p, n, id, i);
   return ALIKE;
 }

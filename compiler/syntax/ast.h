@@ -106,6 +106,7 @@ typedef enum DeclKind {
   DECL_train,     /* run */
   DECL_eval,      /* run */
   DECL_infer,     /* function */
+  DECL_setting,   /* value; its name is a key such as opt.lr */
   DECL_expr,      /* value: a call such as manual_seed(1) */
   DECL_body       /* function without parameters: statements in `amp repl` (ast_parse_input) */
 } DeclKind;

@@ -184,3 +184,16 @@ void ast_add_call(Parser *p, Expr *call, Span span)
   diag_error(p->c, E100, span, "at the top level only a declaration or a call can stand");
   diag_help(p->c, "`const NAME = ...` names a value");
 }
+
+static const char *path_text(const Parser *p, const Expr *e)
+{
+  if (e->kind == EXPR_name) return e->as.name;
+  return arena_printf(p->c->arena, "%s.%s", path_text(p, e->as.attr.base), e->as.attr.name.text);
+}
+
+/* `opt.lr = 0.01` at the top level of a file changes a setting, as `--set` does. */
+void ast_add_setting(Parser *p, const Expr *key, Expr *value, uint32_t end)
+{
+  Span whole = {key->span.start, end};
+  DECL(setting, whole, .name = {path_text(p, key), key->span}, .as.value = value);
+}

@@ -48,3 +48,4 @@ Stmt *ast_expr_stmt(Parser *p, ExprList exprs, Span span);
 /* stmt NULL: it was skipped after an error */
 Block ast_add_stmt(Parser *p, Block block, Stmt *stmt);
 void ast_add_call(Parser *p, Expr *call, Span span);
+void ast_add_setting(Parser *p, const Expr *key, Expr *value, uint32_t end);

@@ -93,6 +93,7 @@ const Form decl_forms[] = {
                    {P(names, "", run.names), P(expr, "in", run.source), P(args, "", run.with),
                     P(block, "body", run.body)}},
     [DECL_infer] = {"infer", {NAME, P(function, "", function)}},
+    [DECL_setting] = {"setting", {NAME, P(expr, "", value)}},
     [DECL_expr] = {"expr", {P(expr, "", value)}},
     [DECL_body] = {"body", {NAME, P(function, "", function)}},
 };

@@ -58,7 +58,10 @@ static void wrap(Parser *p)
   Tokens out = {0};
   for (size_t i = 0; i < sizeof before / sizeof *before; i++)
     push(p, &out, before[i], p->source->base, 0);
-  for (uint32_t i = 0; i + 1 < p->tokens.n; i++) vec_push(p->c->arena, &out, p->tokens.at[i]);
+  for (uint32_t i = 0; i + 1 < p->tokens.n; i++) {
+    vec_push(p->c->arena, &out, p->tokens.at[i]);
+    if (p->tokens.at[i].kind == TOK_SETS) out.at[out.n - 1].kind = '='; /* no top level any more */
+  }
   push(p, &out, '}', end->span.start, end->raw);
   push(p, &out, TOK_NL, end->span.start, end->raw);
   vec_push(p->c->arena, &out, *end);

@@ -3,10 +3,11 @@
 #include "ast.h"
 #include <string.h>
 
-/* Returns NULL for blocks, imports and calls, which declare no name. */
+/* Returns NULL for blocks, imports, settings and calls, which declare no name. */
 const Name *ast_decl_name(const Decl *d)
 {
-  return d->name.text && d->kind != DECL_infer && d->kind != DECL_body ? &d->name : NULL;
+  bool other = d->kind == DECL_infer || d->kind == DECL_setting || d->kind == DECL_body;
+  return d->name.text && !other ? &d->name : NULL;
 }
 
 /* Returns the string literal of a block's `name=`; NULL if it has none. */
@@ -42,12 +43,29 @@ static bool replaces(const Decl *old, const Decl *d)
   case DECL_eval:
     return same_text(block_name(old), block_name(d));
   case DECL_infer:
+  case DECL_setting:
     return strcmp(old->name.text, d->name.text) == 0;
   case DECL_expr:
     return *called_name(d->as.value) &&
            strcmp(called_name(old->as.value), called_name(d->as.value)) == 0;
   default:
     return false;
+  }
+}
+
+/* Drops lines such as `opt.lr = 0.01` of a declaration that is declared anew. One without a key
+ * remains, so that declarations keep their places. */
+static void drop_settings(Compile *c, Ast *into, uint32_t n, const char *owner)
+{
+  size_t size = strlen(owner);
+  for (uint32_t i = 0; i < n; i++) {
+    const Decl *d = into->at[i];
+    if (d->kind != DECL_setting || strncmp(d->name.text, owner, size) != 0 ||
+        d->name.text[size] != '.')
+      continue;
+    Decl *none = arena_new(c->arena, Decl);
+    *none = (Decl){DECL_setting, d->span, {"", d->span}, .as = d->as};
+    into->at[i] = none;
   }
 }
 
@@ -59,7 +77,10 @@ void ast_merge(Compile *c, Ast *into, const Ast *more)
     bool placed = false;
     for (uint32_t k = 0; k < before && !placed; k++) {
       placed = replaces(into->at[k], more->at[i]);
-      if (placed) into->at[k] = more->at[i];
+      if (!placed) continue;
+      const Name *name = ast_decl_name(more->at[i]);
+      if (name) drop_settings(c, into, before, name->text);
+      into->at[k] = more->at[i];
     }
     if (!placed) vec_push(c->arena, into, more->at[i]);
   }

@@ -234,6 +234,20 @@ static int name_kind(const Filter *f, uint32_t i)
   return lex_word_kind(p, i);
 }
 
+/* True for the `=` of `opt.lr = 0.01` at the top level. The words `train` and `eval` are then names
+ * of blocks: `train.batch = 64`. */
+static bool sets_key(Filter *f)
+{
+  const Tokens *done = &f->p->tokens;
+  uint32_t i = done->n;
+  if (f->depth) return false;
+  while (i > 2 && done->at[i - 1].kind == TOK_NAME && done->at[i - 2].kind == '.') i -= 2;
+  if (!i || i == done->n || (i > 1 && done->at[i - 2].kind != TOK_NL)) return false;
+  Token *first = &done->at[i - 1];
+  if (ONE_OF(first->kind, TOK_TRAIN, TOK_EVAL)) first->kind = TOK_NAME;
+  return first->kind == TOK_NAME;
+}
+
 /* If the next line wrongly begins with a token that continues this line, reports that, joins the
  * lines and returns true. */
 static bool tell_joined(Filter *f, uint32_t newline)
@@ -275,6 +289,7 @@ static void add_raw(Filter *f, uint32_t i)
     add_opener(f, t.kind, t);
   } else {
     if (t.kind == TOK_NAME) t.kind = name_kind(f, i);
+    if (t.kind == '=' && sets_key(f)) t.kind = TOK_SETS;
     if (!t.kind) add_end(f, i);
     add_token(f, t);
   }

@@ -7,6 +7,7 @@ enum {
   SYMBOL_file = 1,
   SYMBOL_class = 5,
   SYMBOL_method = 6,
+  SYMBOL_property = 7,
   SYMBOL_field = 8,
   SYMBOL_function = 12,
   SYMBOL_variable = 13,
@@ -21,7 +22,7 @@ static const int kinds[] = {
     [DECL_data] = SYMBOL_function,      [DECL_model] = SYMBOL_variable,
     [DECL_optimizer] = SYMBOL_variable, [DECL_precision] = SYMBOL_event,
     [DECL_train] = SYMBOL_event,        [DECL_eval] = SYMBOL_event,
-    [DECL_infer] = SYMBOL_event,
+    [DECL_infer] = SYMBOL_event,        [DECL_setting] = SYMBOL_property,
 };
 
 static json_t *symbol(const Query *q, const char *name, int kind, Span whole, Span part)

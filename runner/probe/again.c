@@ -71,9 +71,16 @@ static void go_back(Again *a)
   a->state.outside = (ampc_outside){0};
 }
 
+static ampc_status open_data(void *again, uint32_t block, ampc_batches **out)
+{
+  const Again *a = again;
+  return ampc_data.open(a->c->program, block, a->data_dir, (uint64_t)a->state.seed, out);
+}
+
 ampc_status again_open(Again *a, Compile *c, const char *device, const char *data_dir,
                        ampc_runtime *from, const Lost *lost, bool alike)
 {
+  static const ampc_train_options none = {.steps = 0};
   *a = (Again){.c = c, .from = from, .lost = lost, .data_dir = data_dir};
   if (!c) return ampc_fail(AMPC_RUN_FAILED, "the job no longer compiles");
   ampc_status status = jit_load(a->c, &a->jit);
@@ -83,13 +90,16 @@ ampc_status again_open(Again *a, Compile *c, const char *device, const char *dat
   if (status) return status;
   go_back(a);
   watch_init(&a->watch, a->c);
-  return ampc_data.open(a->c->program, (uint32_t)lost->at.block, data_dir, (uint64_t)a->state.seed,
-                        &a->batches);
+  a->run = (Run){.rt = a->rt, .program = c->program, .data = &ampc_data, .options = &none};
+  a->run.calls = (RunCalls){.context = a, .open = open_data};
+  status = run_open(&a->run);
+  return status ? status : run_enter(&a->run, (uint32_t)lost->at.block, 0);
 }
 
 void again_close(Again *a)
 {
-  if (a->batches) ampc_data.close(a->batches);
+  if (again_data(a)) ampc_data.close(again_data(a));
+  run_close(&a->run);
   ampc_free(a->rt);
   jit_unload(a->jit);
   compile_destroy(a->c);
@@ -101,15 +111,15 @@ ampc_status again_lost(Again *a, bool unscaled, const Seen **out)
 {
   uint32_t block = (uint32_t)a->lost->at.block;
   int64_t bodies = a->c->program->blocks[block].accumulate, samples;
+  ampc_batches *from = again_data(a);
   ampc_status status = set_state(a, unscaled);
-  if (!status) status = ampc_data.seek(a->batches, a->lost->at);
+  if (!status) status = ampc_data.seek(from, a->lost->at);
   *out = NULL;
   for (int64_t i = 0; i < bodies && !status && !*out; i++) {
     bool found;
     watch_clear(&a->watch);
     status = ampc_set_group(a->rt, i == 0, i + 1 == bodies);
-    if (!status)
-      status = ampc_run_batch(a->rt, &ampc_data, a->batches, block, a->lost->step, &samples);
+    if (!status) status = ampc_run_batch(a->rt, &ampc_data, from, block, a->lost->step, &samples);
     if (!status) status = watch_read(&a->watch, a->rt, block, &found);
     *out = watch_first_lost(&a->watch, false);
     if (!*out) *out = watch_first_lost(&a->watch, true);
@@ -118,12 +128,11 @@ ampc_status again_lost(Again *a, bool unscaled, const Seen **out)
 }
 
 /* Returns how many steps the block has had before the lost one. */
-static int64_t steps_before(const Again *a, int64_t *out_per_epoch)
+static int64_t steps_before(const Again *a)
 {
   const ampc_data_position *at = &a->lost->at;
-  int64_t accumulate = a->c->program->blocks[at->block].accumulate;
-  *out_per_epoch = ampc_groups(ampc_data.per_epoch(a->batches), accumulate);
-  return at->epoch * *out_per_epoch + at->batch / accumulate;
+  const Course *c = &a->run.course;
+  return at->epoch * c->per_epoch + at->batch / c->block->accumulate;
 }
 
 ampc_status again_begin(Again *a)
@@ -134,28 +143,19 @@ ampc_status again_begin(Again *a)
                                 : ampc_init_params(a->rt, (uint64_t)a->state.seed);
   if (!status && !a->start) status = ampc_load_params(a->rt, a->data_dir, NULL, NULL);
   if (!status) status = ampc_get_state(a->rt, &state);
-  int64_t per_epoch, before = steps_before(a, &per_epoch);
   a->first = state.step + 1;
-  if (a->first < a->lost->step - before) a->first = a->lost->step - before;
+  if (a->first < a->lost->step - steps_before(a)) a->first = a->lost->step - steps_before(a);
   return status;
 }
 
 ampc_status again_step(Again *a, int64_t step)
 {
   uint32_t block = (uint32_t)a->lost->at.block;
-  int64_t bodies = a->c->program->blocks[block].accumulate, samples;
-  int64_t batches = ampc_data.per_epoch(a->batches);
   bool found;
-  int64_t per_epoch, i = steps_before(a, &per_epoch) - (a->lost->step - step);
-  ampc_data_position at = {i / per_epoch, i % per_epoch * bodies, block};
-  if (bodies > batches - at.batch) bodies = batches - at.batch;
-  long long epoch = at.epoch;
-  ampc_ref place = {AMPC_STATE, offsetof(ampc_state, epoch)};
-  ampc_status status = ampc_write(a->rt, place, &epoch, sizeof epoch);
-  if (!status) status = ampc_data.seek(a->batches, at);
+  ampc_status status = run_enter(&a->run, block, steps_before(a) - (a->lost->step - step));
+  a->run.steps = step - 1;
   watch_clear(&a->watch);
-  if (!status)
-    status = ampc_run_group(a->rt, &ampc_data, a->batches, block, step, bodies, &samples);
+  if (!status) status = run_step(&a->run);
   return status ? status : watch_read(&a->watch, a->rt, block, &found);
 }
 

@@ -3,13 +3,14 @@
 #pragma once
 #include "probe.h"
 #include "runner/jit/jit.h"
+#include "runtime/train/run.h"
 
 typedef struct Again {
   Compile *c;
   Jit *jit;
   ampc_runtime *rt, *from; /* from: the lost run, which does not change; not owned */
-  ampc_batches *batches;
-  Watch watch; /* of the last step that was repeated */
+  Run run;                 /* of the lost step's block, step by step */
+  Watch watch;             /* of the last step that was repeated */
   const Lost *lost;
   const char *data_dir;
   ampc_state state;           /* before the lost step */
@@ -17,6 +18,12 @@ typedef struct Again {
   const char *start;          /* of again_begin: the checkpoint; NULL: the initial values */
   int64_t first;              /* after again_begin: the first step that can be repeated */
 } Again;
+
+/* Returns the data of the lost step's block. */
+static inline ampc_batches *again_data(const Again *a)
+{
+  return a->run.batches ? a->run.batches[a->lost->at.block] : NULL;
+}
 
 /* Opens the twin of `from`, which owns and takes over `c`; NULL: the job does not compile.
  * `alike`: c has the precision of the run, so all of its state is copied. Otherwise only weights

@@ -161,7 +161,7 @@ void evidence_weigh(Evidence *e)
 static const char *name_sample(const Evidence *e, double limit)
 {
   char *text = arena_array(e->a->c->arena, char, 1024);
-  return ampc_data.find_lost(e->a->batches, limit, text, 1024) ? text : NULL;
+  return ampc_data.find_lost(again_data(e->a), limit, text, 1024) ? text : NULL;
 }
 
 static bool is_source(const Seen *s)
@@ -190,7 +190,7 @@ static bool data_large(Evidence *e, Reason *out)
     return false;
   if (in.rms < DATA_RMS && in.greatest < DATA_MOST) return false;
   char *text = arena_array(e->a->c->arena, char, 1024);
-  bool column = in.few && ampc_data.find_column(e->a->batches, in.greatest / NEAR, text, 1024);
+  bool column = in.few && ampc_data.find_column(again_data(e->a), in.greatest / NEAR, text, 1024);
   const char *where = column ? text : in.few ? name_sample(e, 0.999 * in.greatest) : NULL;
   out->shown = SAY(e, "%s reaches %.3g (root mean square %.2g)%s%s; a net expects numbers near 1",
                    seen_name(&e->lost, &e->lost.at[in.seen]), in.greatest, in.rms,

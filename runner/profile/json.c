@@ -18,7 +18,7 @@ static json_t *row_json(const Measured *m, const ProfileBlock *b, const ProfileR
 {
   json_t *out = inspect_row_json(m->in, r->row);
   json_t *more = json_pack(
-      "{s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "layer", r->layer, "work", r->kind,
+      "{s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "layer", r->layer, "work", r->work,
       "source", inspect_line_text(m->in, r->row->place), "runs", (double)r->runs / (double)b->runs,
       "us", r->us, "least_us", r->least, "predicted_us", known(r->predicted), "memory_us",
       known(r->memory), "arithmetic_us", known(r->arithmetic), "busy_us", busy_json(m, r),

@@ -19,7 +19,7 @@ static void put_commands(const Measured *m, const ProfileBlock *b, Table *t)
 {
   t->columns[t->key].title = "command";
   for (const ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++)
-    TABLE_ROW(t, r->us, {r->row->name}, {inspect_line_number(m->in, r->row)}, {r->kind},
+    TABLE_ROW(t, r->us, {r->row->name}, {inspect_line_number(m->in, r->row)}, {r->work},
               {r->row->types}, {r->row->shape}, {.amount = -1}, {.amount = r->us},
               {.amount = share_of(r->us, b)}, {.amount = r->predicted},
               {.amount = profile_limit(r)}, {limit_name(r)}, {.amount = profile_idle(m, r)});
@@ -102,7 +102,7 @@ void profile_print(const Measured *m)
   TableView view = m->in->c->options.view;
   if (!view.top) view.top = view.wide ? UINT32_MAX : USUAL_ROWS; /* --top sorts the rows */
   table_open(&t, m->in->c->arena, NULL, &view,
-             "command:key<28|line:number!4|kind:!5|types:!8|shape:!9|commands:count!6|time:time~|"
+             "command:key<28|line:number!4|work:!5|types:!8|shape:!9|commands:count!6|time:time~|"
              "of step:share~|predicted:time!1|limit:time~!3|limited by:!7|idle:time~!2");
   say_steps(m, &t);
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++) {

@@ -7,7 +7,7 @@
 typedef struct ProfileRow { /* a command; times are microseconds of one run of its step */
   const CommandRow *row;
   const char *layer; /* "h.0.attn.c_attn"; the optimizer's name; "(no layer)" */
-  const char *kind;  /* "product", "convolution", "attention", "row", .. */
+  const char *work;  /* "product", "convolution", "attention", "row", .. */
   int64_t runs;      /* in all measured steps; more than one in a step: the command is in a loop */
   double us, least;  /* mean; the fastest run, without the other iterations of a loop */
   double *busy;      /* mean time that each thread computes; NULL on a GPU */
@@ -56,8 +56,8 @@ typedef struct ProfileSum {
   double us, predicted, memory, arithmetic, limit, idle;
 } ProfileSum;
 typedef VEC(ProfileSum) ProfileSums;
-typedef enum SumBy { BY_KIND, BY_LAYER, BY_LINE, SUM_BY_COUNT } SumBy;
-extern const char *const sum_names[]; /* "kind", "layer", "line" */
+typedef enum SumBy { BY_WORK, BY_LAYER, BY_LINE, SUM_BY_COUNT } SumBy;
+extern const char *const sum_names[]; /* "work", "layer", "line" */
 /* Returns the sums of a block, the largest first. */
 ProfileSums profile_sums(const Measured *m, const ProfileBlock *b, SumBy by);
 /* Returns the mean time in which a thread does not compute; below 0: unknown. */

@@ -29,7 +29,7 @@ static bool draws(const Graph *g, const Group *group)
   return false;
 }
 
-static const char *kind_of(const Measured *m, const CommandRow *row, const Prediction *p)
+static const char *work_of(const Measured *m, const CommandRow *row, const Prediction *p)
 {
   Arena *arena = m->in->c->arena;
   const Graph *g = m->in->c->graph;
@@ -74,7 +74,7 @@ static void describe(const Measured *m, const CommandRow *row, ProfileRow *out)
   Prediction p = predict_command(c, gpu, row->group, NULL);
   *out = (ProfileRow){.row = row,
                       .layer = layer_of(c->graph, row->group),
-                      .kind = kind_of(m, row, &p),
+                      .work = work_of(m, row, &p),
                       .least = HUGE_VAL,
                       .predicted = -1,
                       .memory = -1,
@@ -286,7 +286,7 @@ void profile_sum(Measured *m, const ampc_runtime *rt)
 
 /* ---- sums over commands ---- */
 
-const char *const sum_names[] = {[BY_KIND] = "kind", [BY_LAYER] = "layer", [BY_LINE] = "line"};
+const char *const sum_names[] = {[BY_WORK] = "work", [BY_LAYER] = "layer", [BY_LINE] = "line"};
 
 double profile_idle(const Measured *m, const ProfileRow *r)
 {
@@ -302,7 +302,7 @@ double profile_limit(const ProfileRow *r)
 
 static const char *name_by(const Measured *m, const ProfileRow *r, SumBy by)
 {
-  return by == BY_KIND ? r->kind : by == BY_LAYER ? r->layer : inspect_line_number(m->in, r->row);
+  return by == BY_WORK ? r->work : by == BY_LAYER ? r->layer : inspect_line_number(m->in, r->row);
 }
 
 static int by_time(const void *a, const void *b)

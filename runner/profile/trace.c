@@ -48,8 +48,8 @@ static json_t *command_args(const Measured *m, const ProfileRow *r)
   Place place = r->row->place;
   const char *line =
       place.source ? arena_printf(m->in->c->arena, "%s:%u", place.source->shown, place.line) : NULL;
-  return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "layer", r->layer, "kind",
-                   r->kind, "line", line, "source", inspect_line_text(m->in, place), "types",
+  return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "layer", r->layer, "work",
+                   r->work, "line", line, "source", inspect_line_text(m->in, place), "types",
                    r->row->types, "shape", r->row->shape, "nodes", r->row->nodes, "mean us", r->us,
                    "predicted us", r->predicted, "limit us", profile_limit(r));
 }
@@ -69,7 +69,7 @@ static void add_commands(const Trace *t)
               NULL);
     for (size_t k = i; k < next; k++) {
       const ProfileRow *r = m->row_of[all->at[k].which];
-      add_event(t, command_track(m), r->kind, r->row->name, all->at[k].begin, all->at[k].end,
+      add_event(t, command_track(m), r->work, r->row->name, all->at[k].begin, all->at[k].end,
                 command_args(m, r));
     }
   }
@@ -86,7 +86,7 @@ static void add_threads(const Trace *t)
     for (size_t i = 0, k = 0; i < own->n; i++) {
       while (k + 1 < all->n && all->at[k].end < own->at[i].end) k++;
       const ProfileRow *r = m->row_of[all->at[k].which];
-      add_event(t, track, thread ? r->kind : "wait", thread ? r->row->name : "wait for workers",
+      add_event(t, track, thread ? r->work : "wait", thread ? r->row->name : "wait for workers",
                 own->at[i].begin, own->at[i].end, NULL);
     }
   }

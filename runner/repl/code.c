@@ -68,7 +68,7 @@ static uint32_t print_casts(Compile *c, const char *pattern)
   const Graph *g = c->graph;
   uint32_t found = 0;
   Table t;
-  table_open(&t, c->arena, NULL, &c->options.view, "place:!1<14|value:key<12|cast:<14|why:<24");
+  table_open(&t, c->arena, NULL, &c->options.view, "place:!1<14|value:key<12|cast:<14|reason:<24");
   for (uint32_t b = 0; b < g->blocks.n; b++) {
     const BlockInfo *block = &g->blocks.at[b];
     uint32_t before = found;

@@ -1,7 +1,6 @@
 /* The data of the blocks. They are opened when a block first runs, and stay open if the next
  * program reads the same data in the same way. */
 #include "repl.h"
-#include "common/number.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,10 +86,11 @@ void feeds_move(Repl *r, Compiled *to)
   r->feeds = feeds;
 }
 
-/* Opens the feed at a position. The seed of the running state decides the order of samples, so the
- * feed is opened again if a checkpoint has changed the seed. */
-ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out)
+/* The seed of the running state decides the order of samples, so the feed is opened again if a
+ * checkpoint has changed the seed. */
+ampc_status feed_open(void *repl, uint32_t block, ampc_batches **out)
 {
+  Repl *r = repl;
   Feed *f = &r->feeds[block];
   ampc_state state;
   ampc_status status = ampc_get_state(r->rt, &state);
@@ -103,36 +103,20 @@ ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches
       f->seed = seed;
     }
   }
-  if (!status) status = ampc_data.seek(f->batches, at);
   *out = f->batches;
   return status;
 }
 
-ampc_data_position position_at(const Next *n, int64_t together)
+ampc_status feed_run(Repl *r, ampc_runtime *rt, Run *out)
 {
-  return (ampc_data_position){n->step / n->per_epoch, n->step % n->per_epoch * together, n->block};
-}
-
-/* Finds the next step. The number of batches per epoch may have changed since the position was set;
- * the number of steps done stays the same. */
-ampc_status feed_next(Repl *r, uint32_t block, Next *out)
-{
-  ampc_data_position *at = &r->position;
-  *out = (Next){.block = block};
-  ampc_status status = feed_at(r, block, (ampc_data_position){.block = block}, &out->batches);
-  if (status) return status;
-  if (at->block != block) *at = (ampc_data_position){.block = block};
-  int64_t together = r->live->c->program->blocks[block].accumulate;
-  out->n_batches = ampc_data.per_epoch(out->batches);
-  out->per_epoch = ampc_groups(out->n_batches, together);
-  int64_t each = ampc_groups(r->per_epoch ? r->per_epoch : out->n_batches, together);
-  if (!ampc_steps_of(at->epoch, each, &out->step))
-    return ampc_fail(
-        AMPC_BAD_FILE,
-        "the position in the data is out of range: epoch %lld, with %lld steps per epoch",
-        (long long)at->epoch, (long long)each);
-  out->step += at->batch / together;
-  *at = position_at(out, together);
-  r->per_epoch = out->n_batches;
-  return ampc_data.seek(out->batches, *at);
+  static const ampc_train_options none = {.steps = 0};
+  *out = (Run){.rt = rt,
+               .program = r->live->c->program,
+               .data = &ampc_data,
+               .options = &none,
+               .calls = {.context = r, .open = feed_open},
+               .position = r->position,
+               .per_epoch = r->per_epoch,
+               .steps = r->steps};
+  return run_open(out);
 }

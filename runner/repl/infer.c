@@ -2,6 +2,7 @@
  * alone and runs on a twin. */
 #include "commands.h"
 #include "runner/infer/infer.h"
+#include "runtime/state/saved.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));
   cmd->train.data_dir = r->data_dir;
   cmd->known_classes = r->live ? r->live->c->program->classes : NULL;
-  good = good && repl_check(r, carry_averages(r->rt, rt)) && repl_check(r, infer_run(rt, cmd));
+  good = good && (!r->rt || repl_check(r, state_carry_averages(r->rt, rt))) &&
+         repl_check(r, infer_run(rt, cmd));
   ampc_free(rt);
   compiled_drop(p);
   return good;

@@ -2,6 +2,7 @@
 #include "repl.h"
 #include "compiler/command/command.h"
 #include "common/number.h"
+#include "runtime/state/saved.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,9 @@ static ampc_status load_files(const Repl *r, ampc_runtime *rt)
   return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
 }
 
-/* Makes the runtime of a program. All parameters first get initial values. Then the state of the
- * running program is copied and :set is applied. *out is NULL after a failure. */
+/* Makes the runtime of a program. All parameters first get initial values, and :set is applied.
+ * Then the state of the running program is copied: a plateau may have lowered a setting since. *out
+ * is NULL after a failure. */
 static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *as,
                                 ampc_runtime **out, uint32_t *out_kept)
 {
@@ -64,10 +66,9 @@ static ampc_status make_runtime(const Repl *r, Compiled *p, const ampc_program *
   if (!as) as = p->c->program;
   ampc_status status = ampc_create(as, r->device, out);
   if (!status) status = ampc_init_params(*out, r->seed_given ? r->seed : as->seed);
-  if (!status && r->rt) status = carry(r->rt, *out, out_kept);
-  if (!status) status = load_files(r, *out);
   if (!status) status = apply_sets(r, *out);
-  if (!status && r->rt) status = carry_judged(r->rt, *out);
+  if (!status && r->rt) status = state_carry(r->rt, *out, out_kept);
+  if (!status) status = load_files(r, *out);
   if (status) {
     ampc_free(*out);
     *out = NULL;
@@ -91,16 +92,17 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
   return status ? status : make_runtime(r, p, as, out, &kept);
 }
 
-/* Runs the next batch on a twin. feed_next seeks to that batch. The position does not advance, so
- * training reads the batch again. */
+/* Runs the next batch on a twin. The session does not advance, so training reads the batch again.
+ */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples)
 {
-  uint32_t own;
-  Next next;
-  if (!train_block(r, r->live->c->program, &own))
-    return ampc_fail(AMPC_BAD_USAGE, "the program has no train block");
-  ampc_status status = feed_next(r, own, &next);
-  if (!status) status = ampc_run_batch(twin, &ampc_data, next.batches, block, 0, out_samples);
+  Run run;
+  ampc_status status = feed_run(r, r->rt, &run);
+  if (!status) status = run_find(&run);
+  ampc_batches *from = status ? NULL : run.batches[run.position.block];
+  if (!status) status = ampc_data.seek(from, run.position);
+  if (!status) status = ampc_run_batch(twin, &ampc_data, from, block, 0, out_samples);
+  run_close(&run);
   return status ? status : ampc_wait(twin);
 }
 

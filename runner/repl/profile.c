@@ -5,30 +5,31 @@
 
 enum { USUAL_STEPS = 10 };
 
-/* Runs steps on the next batches, of which the session reads none: feed_next seeks back. */
-static ampc_status run_steps(Repl *r, Turns *t, uint32_t block, int64_t steps)
+/* Runs the next steps on the twin, without evaluations. */
+static ampc_status run_steps(Repl *r, Turns *t, int64_t steps)
 {
-  Next next;
-  int64_t samples, bodies = t->rt->program->blocks[block].accumulate;
-  ampc_status status = feed_next(r, block, &next);
+  Run run;
+  ampc_status status = feed_run(r, t->rt, &run);
+  if (!status) status = run_start(&run);
+  uint32_t block = (uint32_t)run.position.block;
+  if (!status) status = run_enter(&run, block, run.courses[block].first);
   if (!status) status = turns_next(t, t->rt);
   for (int64_t i = 0; i < turns_steps(t, (uint32_t)steps) && !status; i++) {
-    if (input_interrupted()) return ampc_fail(AMPC_INTERRUPTED, "interrupted");
-    status =
-        ampc_run_group(t->rt, &ampc_data, next.batches, block, next.step + 1 + i, bodies, &samples);
+    status = input_interrupted() ? ampc_fail(AMPC_INTERRUPTED, "interrupted") : run_step(&run);
     if (!status) status = turns_next(t, t->rt);
   }
+  run_close(&run);
   return status;
 }
 
-static bool profile(Repl *r, uint32_t block, int64_t steps)
+static bool profile(Repl *r, int64_t steps)
 {
   Inspection in;
   Measured m;
   Turns t = {.arena = r->live->c->arena, .profile = profile_create()};
   if (!t.profile) arena_out_of_memory();
-  bool good = repl_check(r, live_twin(r, r->live, NULL, &t.rt)) &&
-              repl_check(r, run_steps(r, &t, block, steps));
+  bool good =
+      repl_check(r, live_twin(r, r->live, NULL, &t.rt)) && repl_check(r, run_steps(r, &t, steps));
   if (good && profile_lost(t.profile)) good = repl_error(r, "out of memory for times");
   if (good) {
     inspect_rows(r->live->c, &in);
@@ -48,5 +49,5 @@ bool command_profile(Repl *r, const char *arg)
   if (!live_ready(r)) return false;
   if (!train_block(r, r->live->c->program, &block))
     return repl_error(r, "the program has no train block");
-  return profile(r, block, steps);
+  return profile(r, steps);
 }

@@ -122,10 +122,11 @@ static void choose_settings(Compile *c, const char *precision, bool all)
   o->n_settings = n;
 }
 
-/* Whether the declaration is a block, which an expression does not need. */
-static bool is_run(DeclKind kind)
+/* Whether an expression needs no such declaration. */
+static bool is_of_runs(DeclKind kind)
 {
-  return kind == DECL_train || kind == DECL_eval || kind == DECL_infer;
+  return kind == DECL_train || kind == DECL_eval || kind == DECL_infer || kind == DECL_optimizer ||
+         kind == DECL_setting;
 }
 
 /* Joins the bodies of all inputs into one, in order. The final value of an earlier input has been
@@ -138,7 +139,7 @@ static void join_bodies(Compile *c)
   for (uint32_t i = 0; i < c->ast->n; i++) {
     Decl *d = c->ast->at[i];
     if (d->kind != DECL_body) {
-      if (!is_run(d->kind) && d->kind != DECL_optimizer) vec_push(c->arena, &kept, d);
+      if (!is_of_runs(d->kind)) vec_push(c->arena, &kept, d);
       continue;
     }
     const Block *body = &d->as.function.body;
@@ -154,14 +155,16 @@ static void join_bodies(Compile *c)
   *c->ast = kept;
 }
 
-/* Drops eval and infer blocks. Only train blocks can compute a value that :show watches; compiling
- * the others would cost time. */
+/* Drops eval and infer blocks, and settings, which may be theirs. Only train blocks can compute a
+ * value that :show watches; compiling the others would cost time. */
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
-  for (uint32_t i = 0; i < c->ast->n; i++)
-    if (c->ast->at[i]->kind != DECL_eval && c->ast->at[i]->kind != DECL_infer)
+  for (uint32_t i = 0; i < c->ast->n; i++) {
+    DeclKind kind = c->ast->at[i]->kind;
+    if (kind != DECL_eval && kind != DECL_infer && kind != DECL_setting)
       vec_push(c->arena, &kept, c->ast->at[i]);
+  }
   *c->ast = kept;
 }
 

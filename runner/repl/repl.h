@@ -8,13 +8,14 @@
  *
  * The running state (weights, moments, counters) is in the runtime of the last program that ran.
  * Before a newer program runs, a new runtime copies the state that has the same path and shape
- * (carry.c). Kernels are therefore built only when they are needed, and a change that does not
- * compile has no effect. */
+ * (runtime/state/saved.h). Kernels are therefore built only when they are needed, and a change that
+ * does not compile has no effect. */
 #pragma once
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "compiler/base/names.h"
 #include "runner/jit/jit.h"
+#include "runtime/train/run.h"
 
 typedef struct Compiled { /* a compiled program; freed with its last user */
   Compile *c;
@@ -173,16 +174,6 @@ ampc_status live_twin(Repl *r, Compiled *p, const ampc_program *as, ampc_runtime
 /* Runs a train block of the twin on the next batch, without advancing the session. */
 ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t *out_samples);
 
-/* ---- carry.c ---- */
-/* Copies parameters, buffers, optimizer state, counters, scaler. *out_kept: parameters copied. */
-ampc_status carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept);
-/* Copies state that depends on evaluations, such as lowered settings. Call it after :set is
- * applied. */
-ampc_status carry_judged(ampc_runtime *from, ampc_runtime *to);
-/* Copies averages of weights, where an optimizer of `from` keeps them, to the weights of `to`,
- * which has no optimizers: infer blocks read averages. `from` NULL: does nothing. */
-ampc_status carry_averages(ampc_runtime *from, ampc_runtime *to);
-
 /* ---- state.c, resume.c ---- */
 bool state_load(Repl *r, const char *path); /* loads a checkpoint; false after a message */
 /* Prints a reminder, before the first step, if the checkpoint of the job's resume= exists. False
@@ -193,23 +184,18 @@ bool resume_remind(Repl *r);
 bool train_steps(Repl *r, int64_t n); /* 0: to the end of the job */
 /* Reads a number of steps: 100, 1_000, 1e6, 10k or 2M. False after a message. */
 bool steps_read(Repl *r, const char *arg, int64_t most, int64_t *out);
-/* The train block of the next step, with its data at that step's batch. */
-typedef struct Next {
-  uint32_t block;
-  ampc_batches *batches;
-  int64_t per_epoch, step; /* per_epoch: steps of an epoch; step: next step of the block */
-  int64_t n_batches;       /* batches of an epoch */
-} Next;
-ampc_status feed_next(Repl *r, uint32_t block, Next *out);
-/* Returns the first batch of the step. A step has `together` batches; the last step of an epoch may
- * have fewer. */
-ampc_data_position position_at(const Next *n, int64_t together);
-ampc_status feed_at(Repl *r, uint32_t block, ampc_data_position at, ampc_batches **out);
-void feeds_move(Repl *r, Compiled *to); /* keeps data that the next program reads the same way */
-void feeds_close(Repl *r);
 /* Finds the train block of the next step; false: no train block is left. */
 bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
 
+/* ---- feed.c ---- */
+/* Opens the data of a block of the live program, at any position. A function of RunCalls. */
+ampc_status feed_open(void *repl, uint32_t block, ampc_batches **out);
+/* Opens a run of the live program on `rt`, which has its state. The run reads the session's data
+ * and stands where the session stands; it moves neither the session nor, before a step, the data.
+ * Call run_close also after a failure. */
+ampc_status feed_run(Repl *r, ampc_runtime *rt, Run *out);
+void feeds_move(Repl *r, Compiled *to); /* keeps data that the next program reads the same way */
+void feeds_close(Repl *r);
 /* ---- print.c: tensors as text ---- */
 typedef struct HostTensor {
   ampc_dtype dtype;

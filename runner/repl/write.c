@@ -1,9 +1,9 @@
 /* :write writes the program of the session to one file for `amp train` and `ampc`. The job's text
  * is kept, with its comments. A typed declaration replaces the one of the same name in the text, or
- * is appended. Values of -D, --set, :const, :precision and :set replace those in the text. A few
- * values have no place in the text (a const of an import, a setting of a group); for them, the
- * command that :write prints has an option. The text is compiled before it is written, and must be
- * the same program as the session's. */
+ * is appended. Values of -D, :const and :precision replace those in the text; each setting of --set
+ * and :set becomes a line at the end, `opt.lr = 0.01`. A const of an import has no place in the
+ * text; for it, the command that :write prints has an option. The text is compiled before it is
+ * written, and must be the same program as the session's. */
 #include "commands.h"
 #include "runner/job/options.h"
 #include "compiler/cli/build_line.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Change { /* `text` replaces the span; an empty span: inserts before it */
+typedef struct Change { /* `text` replaces the span */
   Span span;
   const char *text;
 } Change;
@@ -25,7 +25,7 @@ typedef struct Writing {
   Compile *c; /* contains the tree of the whole session */
   VEC(Change) changes;
   Text behind; /* text to append at the end */
-  Assignments consts, settings;
+  Assignments consts;
 } Writing;
 
 /* ---- text ---- */
@@ -66,9 +66,6 @@ static void add_text(Writing *w, Span span, Text *out)
     text_add(out, text + (at - span.start), c->span.start - at);
     text_puts(out, c->text);
     at = c->span.end;
-    if (c->span.end > c->span.start) continue;
-    text_add(out, text + (at - span.start), 1); /* an insertion: skip its place */
-    at++;
   }
   text_add(out, text + (at - span.start), span.end - at);
 }
@@ -76,48 +73,6 @@ static void add_text(Writing *w, Span span, Text *out)
 static void change(Writing *w, Span span, const char *text)
 {
   vec_push(w->c->arena, &w->changes, (Change){span, text});
-}
-
-/* Returns the end of a value with the brackets around it, which its span does not include. Their
- * number is counted between `from` and the value. */
-static uint32_t end_of_value(const Compile *c, uint32_t from, const Expr *value)
-{
-  const Source *source = diag_place(c, value->span).source;
-  const char *text = source->text;
-  uint32_t at = from - source->base, open = 0;
-  while (at < value->span.start - source->base) {
-    open += text[at] == '(';
-    at += text[at] == '#' ? (uint32_t)strcspn(text + at, "\n") : 1;
-  }
-  for (at = value->span.end - source->base; open && text[at]; at++) {
-    if (text[at] == '#') at += (uint32_t)strcspn(text + at, "\n");
-    open -= text[at] == ')';
-  }
-  return source->base + at;
-}
-
-/* Returns the end of the last argument of a list that begins at `before`. */
-static uint32_t end_of_list(const Compile *c, uint32_t before, const ArgList *list)
-{
-  const Arg *last = &list->at[list->n - 1];
-  uint32_t from = last->key.text ? last->key.span.end
-                  : list->n > 1  ? last[-1].value->span.end
-                                 : before;
-  return end_of_value(c, from, last->value);
-}
-
-/* Inserts key=value at the end of a list. `first`: the text before the first insertion. */
-static void add_to_list(Writing *w, uint32_t at, const char *first, const char *key,
-                        const char *value)
-{
-  Arena *arena = w->c->arena;
-  for (uint32_t i = 0; i < w->changes.n; i++) {
-    Change *c = &w->changes.at[i];
-    if (c->span.start != at || c->span.end != at) continue;
-    c->text = arena_printf(arena, "%s, %s=%s", c->text, key, value);
-    return;
-  }
-  change(w, (Span){at, at}, arena_printf(arena, "%s%s=%s", first, key, value));
 }
 
 /* ---- values ---- */
@@ -138,15 +93,6 @@ static bool is_text_const(Repl *r, const char *name)
   return text;
 }
 
-static const Expr *find_argument(const ArgList *list, const char *key, size_t n)
-{
-  for (uint32_t i = 0; i < list->n; i++) {
-    const char *own = list->at[i].key.text;
-    if (own && strlen(own) == n && strncmp(own, key, n) == 0) return list->at[i].value;
-  }
-  return NULL;
-}
-
 static bool set_const(Writing *w, const char *key, const char *value)
 {
   for (uint32_t i = 0; i < w->c->ast->n; i++) {
@@ -158,112 +104,40 @@ static bool set_const(Writing *w, const char *key, const char *value)
   return false;
 }
 
-static bool set_precision(Writing *w, const char *value)
+static void set_precision(Writing *w, const char *value)
 {
   for (uint32_t i = 0; i < w->c->ast->n; i++)
     if (w->c->ast->at[i]->kind == DECL_precision) {
       change(w, w->c->ast->at[i]->as.object.value->span, value);
-      return true;
+      return;
     }
   text_printf(&w->behind, "precision %s\n", value);
-  return true;
 }
 
-/* Sets a key such as `batch` in the `with` of a block. A block without `with` gets one. */
-static void set_option(Writing *w, const Decl *d, const char *key, const char *value)
+static bool is_text_setting(const char *key)
 {
-  const ArgList *with = &d->as.run.with;
-  const Expr *old = find_argument(with, key, strlen(key));
-  bool text = strcmp(key, "save") == 0 || strcmp(key, "name") == 0 || strcmp(key, "resume") == 0;
-  const char *given = literal(w, text, value);
-  const NameList *names = &d->as.run.names;
-  uint32_t before = names->n ? names->at[names->n - 1].span.end : d->span.start;
-  if (old)
-    change(w, old->span, given);
-  else if (with->n)
-    add_to_list(w, end_of_list(w->c, before, with), ", ", key, given);
-  else
-    add_to_list(w, end_of_value(w->c, before, d->as.run.source), " with ", key, given);
+  static const char *const names[] = {"save", "resume", "name", "exchange"};
+  const char *dot = strrchr(key, '.');
+  for (size_t i = 0; dot && i < sizeof names / sizeof *names; i++)
+    if (strcmp(dot + 1, names[i]) == 0) return true;
+  return false;
 }
 
-/* Sets a key of block `owner`: "train", "train2", ..: by pass lower's numbers, whatever the
- * name=. */
-static bool set_block(Writing *w, const char *owner, const char *key, const char *value)
+/* Changes the line of a setting; if the text has none, appends it. */
+static void set_setting(Writing *w, const char *key, const char *value)
 {
-  uint32_t seen[2] = {0, 0};
+  const char *given = literal(w, is_text_setting(key), value);
+  if (strcmp(key, "precision") == 0) {
+    set_precision(w, value);
+    return;
+  }
   for (uint32_t i = 0; i < w->c->ast->n; i++) {
     const Decl *d = w->c->ast->at[i];
-    char name[32];
-    if (d->kind != DECL_train && d->kind != DECL_eval) continue;
-    bool train = d->kind == DECL_train;
-    uint32_t number = ++seen[train];
-    snprintf(name, sizeof name, number > 1 ? "%s%u" : "%s", train ? "train" : "eval", number);
-    if (strcmp(name, owner) != 0) continue;
-    set_option(w, d, key, value);
-    return true;
+    if (d->kind != DECL_setting || strcmp(d->name.text, key) != 0) continue;
+    change(w, d->as.value->span, given);
+    return;
   }
-  return false;
-}
-
-/* Returns the position of a call's first argument. */
-static uint32_t start_of_arguments(const Compile *c, const Expr *call)
-{
-  Span callee = call->as.call.callee->span;
-  return callee.end + (uint32_t)strcspn(source_at(c, (Span){callee.end, callee.end}), "(") + 1;
-}
-
-/* Returns the argument named by the first `n` letters of `key`. By position only the learning rate
- * can be found: it is the second argument of every optimizer, after the model. */
-static const Expr *argument_of(const ArgList *args, const char *key, size_t n, bool top)
-{
-  const Expr *value = find_argument(args, key, n);
-  bool second = args->n > 1 && !args->at[1].key.text && !args->at[1].star;
-  bool is_lr = n == 2 && strncmp(key, "lr", n) == 0;
-  return !value && top && second && is_lr ? args->at[1].value : value;
-}
-
-/* Adds an argument to an optimizer whose other arguments have keys. A schedule gets no new
- * argument, because it may have the value by position or under another name. */
-static bool add_argument(Writing *w, const Expr *call, const char *key, const char *value)
-{
-  const ArgList *args = &call->as.call.args;
-  if (!args->n || (args->n > 1 && !args->at[1].key.text)) return false;
-  add_to_list(w, end_of_list(w->c, start_of_arguments(w->c, call), args), ", ", key, value);
-  return true;
-}
-
-/* Sets "lr" in `AdamW(net, lr=0.1)`, or "lr.peak" in a schedule that has `peak=`. */
-static bool set_argument(Writing *w, const Expr *call, const char *key, const char *value)
-{
-  for (bool top = true; call->kind == EXPR_call; top = false) {
-    size_t n = strcspn(key, ".");
-    const Expr *old = argument_of(&call->as.call.args, key, n, top);
-    if (!key[n] && old) return change(w, old->span, value), true;
-    if (!old) return !key[n] && top && add_argument(w, call, key, value);
-    call = old;
-    key += n + 1;
-  }
-  return false;
-}
-
-static bool set_optimizer(Writing *w, const char *owner, const char *key, const char *value)
-{
-  if (strncmp(key, "group", 5) == 0 || strncmp(key, "beta", 4) == 0) return false;
-  for (uint32_t i = 0; i < w->c->ast->n; i++) {
-    const Decl *d = w->c->ast->at[i];
-    if (d->kind == DECL_optimizer && strcmp(d->name.text, owner) == 0)
-      return set_argument(w, d->as.object.value, key, value);
-  }
-  return false;
-}
-
-static bool set_setting(Writing *w, const char *key, const char *value)
-{
-  if (strcmp(key, "precision") == 0) return set_precision(w, value);
-  const char *dot = strchr(key, '.');
-  if (!dot) return false;
-  const char *owner = arena_strndup(w->c->arena, key, (size_t)(dot - key));
-  return set_block(w, owner, dot + 1, value) || set_optimizer(w, owner, dot + 1, value);
+  text_printf(&w->behind, "%s = %s\n", key, given);
 }
 
 /* Whether this value of a key applies: the last of several values does. */
@@ -281,25 +155,30 @@ static bool is_overruled(const Repl *r, const char *key)
   return r->seed_given && dot && strcmp(dot, ".seed") == 0;
 }
 
-/* Puts each value into the text or, if it has no place there, into the command. :set overrides
- * --set. */
+/* Puts each value into the text; a const of an import, into the command. :set overrides --set. */
 static void set_values(Writing *w)
 {
   const Options *o = &w->r->options;
-  Arena *arena = w->c->arena;
   for (uint32_t i = 0; i < o->n_consts; i++)
     if (is_last(o->consts, o->n_consts, i) && !set_const(w, o->consts[i].key, o->consts[i].value))
-      vec_push(arena, &w->consts, o->consts[i]);
+      vec_push(w->c->arena, &w->consts, o->consts[i]);
   for (uint32_t i = 0; i < o->n_settings; i++) {
     const Assignment *a = &o->settings[i];
     if (!is_last(o->settings, o->n_settings, i) || program_set_of(w->r, a->key)) continue;
     if (is_overruled(w->r, a->key)) continue;
-    if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
+    set_setting(w, a->key, a->value);
   }
-  for (uint32_t i = 0; i < w->r->sets.n; i++) {
-    const Assignment *a = &w->r->sets.at[i];
-    if (!set_setting(w, a->key, a->value)) vec_push(arena, &w->settings, *a);
-  }
+  for (uint32_t i = 0; i < w->r->sets.n; i++)
+    set_setting(w, w->r->sets.at[i].key, w->r->sets.at[i].value);
+}
+
+/* Returns the value of a block's `seed=`; NULL: it has none. */
+static const Expr *seed_of(const Decl *d)
+{
+  const ArgList *with = &d->as.run.with;
+  for (uint32_t i = 0; i < with->n && (d->kind == DECL_train || d->kind == DECL_eval); i++)
+    if (strcmp(with->at[i].key.text, "seed") == 0) return with->at[i].value;
+  return NULL;
 }
 
 /* Writes the session's --seed. A block's `seed=` overrides manual_seed, so both are set. */
@@ -309,8 +188,7 @@ static void set_seed(Writing *w)
   bool found = false;
   for (uint32_t i = 0; w->r->seed_given && i < w->c->ast->n; i++) {
     const Decl *d = w->c->ast->at[i];
-    bool run = d->kind == DECL_train || d->kind == DECL_eval;
-    const Expr *old = run ? find_argument(&d->as.run.with, "seed", 4) : NULL;
+    const Expr *old = seed_of(d);
     if (old) change(w, old->span, seed);
     if (d->kind != DECL_expr || d->as.value->kind != EXPR_call) continue;
     change(w, trimmed(w->c, d->span), arena_printf(w->c->arena, "manual_seed(%s)", seed));
@@ -330,8 +208,9 @@ static const char *whole_text(Writing *w, const Ast *file)
   for (uint32_t i = 0; i < c->ast->n; i++) {
     const Decl *d = c->ast->at[i];
     if (i < file->n && d == file->at[i]) continue;
-    text_init(&out, c->arena);
-    add_text(w, trimmed(c, d->span), &out);
+    out = text_new(c->arena);
+    bool dropped = d->kind == DECL_setting && !*d->name.text;
+    if (!dropped) add_text(w, trimmed(c, d->span), &out);
     if (i < file->n)
       change(w, trimmed(c, file->at[i]->span), out.at);
     else
@@ -397,8 +276,7 @@ static bool check_text(Writing *w, const char *path, const char *text)
   options.input = path;
   options.consts = w->consts.at;
   options.n_consts = w->consts.n;
-  options.settings = w->settings.at;
-  options.n_settings = w->settings.n;
+  options.n_settings = 0;
   Compile *c = compile_create(&options);
   bool good = compile_text(c, path, text, strlen(text));
   if (!good) repl_error(r, "%s was not written: the program does not compile as a file", path);
@@ -430,22 +308,17 @@ static bool has_relative_data(const ampc_program *p)
   return false;
 }
 
-static void add_option(Text *line, const char *option, const char *key, const char *value)
-{
-  text_puts(line, option);
-  shell_word(line, arena_printf(line->arena, "%s=%s", key, value));
-  text_puts(line, " ");
-}
-
 /* Prints the command that runs the written file, with the options that it needs. */
 static void tell(const Writing *w, const char *path)
 {
   const Repl *r = w->r;
   Text line = text_new(w->c->arena);
-  for (uint32_t i = 0; i < w->consts.n; i++)
-    add_option(&line, "-D ", w->consts.at[i].key, w->consts.at[i].value);
-  for (uint32_t i = 0; i < w->settings.n; i++)
-    add_option(&line, "--set ", w->settings.at[i].key, w->settings.at[i].value);
+  for (uint32_t i = 0; i < w->consts.n; i++) {
+    const Assignment *a = &w->consts.at[i];
+    text_puts(&line, "-D ");
+    shell_word(&line, arena_printf(line.arena, "%s=%s", a->key, a->value));
+    text_puts(&line, " ");
+  }
   for (uint32_t i = 0; i < r->options.n_include_dirs; i++) {
     text_puts(&line, "-I ");
     shell_word(&line, r->options.include_dirs[i]);
@@ -470,6 +343,7 @@ static bool write_program(Writing *w, const Ast *file, const char *path)
   set_values(w);
   set_seed(w);
   const char *text = whole_text(w, file);
+
   if (!check_text(w, path, text) ||
       !repl_check(w->r, file_write(path, &file_job, text, (int64_t)strlen(text))))
     return false;

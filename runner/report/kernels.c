@@ -64,8 +64,8 @@ static json_t *row_json(const Report *r, const Row *row)
 {
   const CommandRow *k = row->first;
   return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:s, s:b}", "name",
-                   k->name, "frame", k->frame, "types", k->types, "shape", k->shape, "nodes",
-                   k->nodes, "launches", (json_int_t)row->launches, "read", (json_int_t)row->read,
+                   k->name, "template", k->frame, "types", k->types, "shape", k->shape, "nodes",
+                   k->nodes, "times", (json_int_t)row->launches, "read", (json_int_t)row->read,
                    "written", (json_int_t)row->written, "flops", (json_int_t)row->flops, "us",
                    row->us, "line", (json_int_t)k->place.line, "source",
                    inspect_line_text(&r->in, k->place), "text", k->kernel != NULL);

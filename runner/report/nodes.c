@@ -100,8 +100,8 @@ static json_t *node_json(const Report *r, const Line *l, const uint32_t *line_of
   const Node *node = ir_node(r->e.c->graph, n->value);
   json_t *out =
       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:s?, s:s, s:s?, s:o, s:o}",
-                "path", l->path, "op", op_of(node)->name, "type", l->type, "dtype",
-                ir_dtype_name(node->dtype), "why", n->reason, "line", (json_int_t)n->place.line,
+                "layer", l->path, "op", op_of(node)->name, "type", l->type, "dtype",
+                ir_dtype_name(node->dtype), "reason", n->reason, "line", (json_int_t)n->place.line,
                 "times", (json_int_t)l->times, "us", l->us, "flops", (json_int_t)l->flops, "bytes",
                 (json_int_t)l->bytes, "name", node->name, "phase", phase_of(r->e.c->graph, n),
                 "command", n->command, "cast", cast_json(r, n), "tensor", tensor_json(r, n));

@@ -16,14 +16,14 @@ static const char probe_like[] =
 static const char profile_like[] =
     "{'device': '', 'precision': '', 'threads?': 0, 'predicted_for?': '', 'blocks': [{'name': '', "
     "'train': true, 'batch': 0, 'runs': 0, 'us': 0, 'loader_us': 0, 'upload_us': 0, "
-    "'by_kind': [{'kind': '', " TIMES "}], 'by_layer': [{'layer': '', " TIMES "}], "
+    "'by_work': [{'work': '', " TIMES "}], 'by_layer': [{'layer': '', " TIMES "}], "
     "'by_line': [{'line': '', 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
 static const char tune_like[] =
     "{'job': '', 'gpu': '', 'steps': 0, 'bound?': 0, 'chosen?': '', "
     "'modules': [{'path': '', 'type': '', 'parent': 0, 'own': true, 'greatest?': 0, 'least?': 0, "
     "'steps_over?': 0, 'under?': 0}], 'trials': [{'precision': '', 'types': ['?'], 'us?': 0, "
     "'measured_us?': 0, 'gradient?': 0, 'loss?': 0, 'scale?': 0}], "
-    "'pins?': [{'path': '', 'type': '', 'why': '', 'us?': 0}]}";
+    "'pins?': [{'path': '', 'type': '', 'reason': '', 'us?': 0}]}";
 
 static const char *kind_of(const json_t *v)
 {

@@ -143,7 +143,7 @@ function drawStep() {
 function nested(list, depth) {
   const items = [];
   for (const n of list) {
-    const words = n.path ? n.path.split(".") : [];
+    const words = n.layer ? n.layer.split(".") : [];
     const last = items[items.length - 1];
     if (words.length <= depth) { items.push(n); continue; }
     const wide = words[depth + 1] === "*" ? 2 : 1; /* "h.*" is one layer */
@@ -172,7 +172,7 @@ function openPanel(n, button) {
   closePanel();
   if (again) return;
   const list = make("dl");
-  term(list, "why this type", n.why);
+  term(list, "why this type", n.reason);
   term(list, "line of the job", n.line ? `${n.line}: ${sourceOf(n.line)}` : "made by the compiler");
   term(list, "type and shape", n.type);
   if (n.cast) term(list, "memory traffic", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or the op that reads it makes the cast");
@@ -186,7 +186,7 @@ function openPanel(n, button) {
   button.setAttribute("aria-expanded", "true");
   for (const i of n.in) { const b = buttons.get(i); if (b) b.classList.add("in"); }
   shown = {button, panel};
-  tell(`${title}: ${n.why}`);
+  tell(`${title}: ${n.reason}`);
 }
 function sourceOf(line) {
   const k = data.kernels.find(k => k.line === line);
@@ -319,7 +319,7 @@ function drawKernels() {
   const body = make("tbody");
   const addRow = (k, index) => {
     const button = make("button", {type: "button", class: "open", "aria-expanded": "false", onclick: e => toggleKernel(k, index, row, e.currentTarget, heads.length)}, k.name);
-    const cells = [button, String(k.launches), `${time(k.us)} (${percent(k.us, s.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
+    const cells = [button, String(k.times), `${time(k.us)} (${percent(k.us, s.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
   };
@@ -375,7 +375,7 @@ function drawProfile() {
     const slowest = [...b.commands].sort((x, y) => y.us - x.us).slice(0, most);
     const predicted = b.commands.reduce((a, c) => a + (c.predicted_us || 0), 0);
     const line = s => make("span", {class: "mono"}, `${s.line}${s.source ? ": " + s.source : ""}`);
-    const tables = [["kind", s => s.kind, b.by_kind], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
+    const tables = [["work", s => s.work, b.by_work], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
     return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}. Besides: ${time(b.loader_us)} of waiting for data, ${time(b.upload_us)} of copying the batch to the device.`),
       tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.us)); d.open = i === 0; return d; })];
   });

@@ -93,7 +93,7 @@ function drawPins(d) {
   if (!d.pins) return make("p", null, "The file does not say why these modules are pinned. The chosen declaration has the pins.");
   if (!d.pins.length) return make("p", null, "No module is pinned.");
   const costs = us => us === null ? "unknown" : us > 0 ? time(us) : "nothing";
-  const columns = [["module", p => make("code", null, p.path || "the train block"), "whole"], ["type", p => typeMark(p.type), null], ["why", p => p.why, null], ["costs", p => costs(p.us), "n"]];
+  const columns = [["module", p => make("code", null, p.path || "the train block"), "whole"], ["type", p => typeMark(p.type), null], ["reason", p => p.reason, null], ["costs", p => costs(p.us), "n"]];
   return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "pins"}, make("table", {class: "stack", id: "tune-pins"},
     make("thead", null, make("tr", null, columns.map(([name, , c]) => make("th", {class: c, scope: "col"}, name)))),
     make("tbody", null, d.pins.map(p => make("tr", null, columns.map(([name, f, c]) => make("td", {class: c, "data-label": name}, f(p))))))));

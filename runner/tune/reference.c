@@ -86,10 +86,10 @@ static ampc_status train(const Tune *t, ampc_runtime *rt, Course *course, double
 
 ampc_status tune_train(Tune *t, const char *text, Proof *out)
 {
-  Run r = {0};
+  Loaded r = {0};
   Course course = {0};
   ampc_state s = {0};
-  ampc_status status = run_open(t, &r, text, 0);
+  ampc_status status = loaded_open(t, &r, text, 0);
   if (!status) {
     status = train(t, r.rt, &course, &out->loss);
     if (status == AMPC_RUN_FAILED) status = AMPC_OK; /* a loss that is not finite */
@@ -97,7 +97,7 @@ ampc_status tune_train(Tune *t, const char *text, Proof *out)
   if (!status) status = ampc_get_state(r.rt, &s);
   out->skipped = s.skipped;
   out->scale = (double)s.scale;
-  run_close(&r);
+  loaded_close(&r);
   return status;
 }
 
@@ -173,7 +173,7 @@ static bool find_ranges(Tune *t, const Course *f32)
 /* Trains with weights that move by one ulp. */
 static ampc_status run_nudged(Tune *t)
 {
-  Run *r = &t->reference->base;
+  Loaded *r = &t->reference->base;
   Course course = {.nudge = true};
   ampc_status status = ampc_create(r->c->program, t->train.device, &r->rt);
   if (!status) status = train(t, r->rt, &course, &t->nudged_loss);
@@ -198,7 +198,7 @@ static ampc_status keep_weights(const Tune *t, Reference *ref)
 static ampc_status run_probed(Tune *t, Course *course)
 {
   Reference *ref = t->reference;
-  ampc_status status = run_open(t, &ref->base, t->f32, 1);
+  ampc_status status = loaded_open(t, &ref->base, t->f32, 1);
   if (!status) status = memory_admit(ref->base.c, t->train.device, t->quiet, false);
   if (status) return status;
   Watch *w = arena_new(t->arena, Watch);
@@ -248,6 +248,6 @@ void tune_close(Tune *t)
   batches_free(t, ref->batch);
   if (ref->batches) ampc_data.close(ref->batches);
   if (ref->weights) close(ref->file);
-  run_close(&ref->base);
+  loaded_close(&ref->base);
   t->reference = NULL;
 }

@@ -2,11 +2,11 @@
 #pragma once
 #include "tune.h"
 
-typedef struct Run { /* a compiled job */
+typedef struct Loaded { /* a compiled job */
   Compile *c;
   Jit *jit;
   ampc_runtime *rt;
-} Run;
+} Loaded;
 
 typedef struct Batch { /* forward and backward on one batch */
   double loss, scale;  /* scale: the loss scale */
@@ -16,7 +16,7 @@ typedef struct Batch { /* forward and backward on one batch */
 } Batch;
 
 typedef struct Reference {
-  Run base; /* f32, with probes of all values in every step */
+  Loaded base; /* f32, with probes of all values in every step */
   ampc_batches *batches;
   const char *weights; /* path of those after Tune.steps steps; NULL: not yet there */
   int file;            /* their descriptor */
@@ -24,8 +24,8 @@ typedef struct Reference {
 } Reference;
 
 /* Compiles the job with this declaration and creates a runtime. Close it even after a failure. */
-ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every);
-void run_close(Run *r);
+ampc_status loaded_open(Tune *t, Loaded *r, const char *text, uint32_t probe_every);
+void loaded_close(Loaded *r);
 /* Runs forward and backward on Tune.batches batches. `out` is zero before. */
 ampc_status batches_run(Tune *t, const char *text, Batch *out);
 void batches_free(const Tune *t, Batch *b); /* NULL is allowed */

@@ -40,23 +40,23 @@ static ampc_status refused(Options o)
   return ampc_fail(1, "the job does not compile with another precision");
 }
 
-static ampc_status open_program(Run *r, const Options *o, const char *device)
+static ampc_status open_program(Loaded *r, const Options *o, const char *device)
 {
-  *r = (Run){.c = compile_create(o)};
+  *r = (Loaded){.c = compile_create(o)};
   if (!compile_job(r->c)) return refused(*o);
   ampc_status status = jit_tell(r->c, jit_load(r->c, &r->jit));
   return status ? status : ampc_create(r->c->program, device, &r->rt);
 }
 
-void run_close(Run *r)
+void loaded_close(Loaded *r)
 {
   ampc_free(r->rt);
   jit_unload(r->jit);
   compile_destroy(r->c);
-  *r = (Run){0};
+  *r = (Loaded){0};
 }
 
-ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every)
+ampc_status loaded_open(Tune *t, Loaded *r, const char *text, uint32_t probe_every)
 {
   Options o = options_of(t, text, false);
   o.probe_every = probe_every;
@@ -64,7 +64,7 @@ ampc_status run_open(Tune *t, Run *r, const char *text, uint32_t probe_every)
 }
 
 /* *buffers: a copy of BUFFER, in the arena. */
-static ampc_status open_trial(Tune *t, Run *r, const char *text, void **buffers)
+static ampc_status open_trial(Tune *t, Loaded *r, const char *text, void **buffers)
 {
   Options o = options_of(t, text, true);
   ampc_status status = open_program(r, &o, t->train.device);
@@ -79,7 +79,7 @@ static ampc_status open_trial(Tune *t, Run *r, const char *text, void **buffers)
 /* ---- one batch ---- */
 
 /* Undoes what earlier batches have changed: running statistics, and GRAD, to which kernels add. */
-static ampc_status clear(const Run *r, const Batch *b, const void *buffers)
+static ampc_status clear(const Loaded *r, const Batch *b, const void *buffers)
 {
   const int64_t *bytes = r->c->program->space_bytes;
   memset(b->gradient, 0, (size_t)bytes[AMPC_GRAD]);
@@ -89,7 +89,7 @@ static ampc_status clear(const Run *r, const Batch *b, const void *buffers)
 }
 
 /* Sets the counters, which random numbers depend on, and the loss scale. */
-static ampc_status set_state(const Run *r, int64_t batch, double scale)
+static ampc_status set_state(const Loaded *r, int64_t batch, double scale)
 {
   ampc_state s;
   ampc_status status = ampc_set_group(r->rt, true, false);
@@ -152,7 +152,7 @@ static bool all_finite(const Tune *t, const float *gradient)
 
 /* Runs forward and backward on batch i. Lowers the loss scale until all gradients are finite, as
  * the loss scaler does over several steps. */
-static ampc_status run_batch(Tune *t, const Run *r, uint32_t i, const void *buffers, Batch *out)
+static ampc_status run_batch(Tune *t, const Loaded *r, uint32_t i, const void *buffers, Batch *out)
 {
   const ampc_program *p = r->c->program;
   uint32_t block = tune_block(p);
@@ -177,7 +177,7 @@ static ampc_status run_batch(Tune *t, const Run *r, uint32_t i, const void *buff
 
 ampc_status batches_run(Tune *t, const char *text, Batch *out)
 {
-  Run r = {0};
+  Loaded r = {0};
   void *buffers;
   ampc_state s = {.scale = 1};
   ampc_status status = open_trial(t, &r, text, &buffers);
@@ -188,7 +188,7 @@ ampc_status batches_run(Tune *t, const char *text, Batch *out)
     status = out[i].gradient ? run_batch(t, &r, i, buffers, &out[i])
                              : ampc_fail(AMPC_RUN_FAILED, "out of memory for gradients");
   }
-  run_close(&r);
+  loaded_close(&r);
   return status;
 }
 

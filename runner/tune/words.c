@@ -113,7 +113,7 @@ json_t *tune_pins_json(const Tune *t, const Trial *trial)
     const ModulePin *pin = &cover.pins.at[i];
     json_array_append_new(out,
                           json_pack("{s:s, s:s, s:s, s:f}", "path", t->units.at[pin->unit].path,
-                                    "type", region_kind_names[t->kinds[pin->kind]], "why",
+                                    "type", region_kind_names[t->kinds[pin->kind]], "reason",
                                     reason(t, trial, pin), "us", cost_of(t, trial, &cover, i)));
   }
   return out;

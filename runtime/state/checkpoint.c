@@ -11,99 +11,14 @@
 #include "metadata.h"
 #include "param.h"
 #include "runtime/members.h"
-#include "plateaus.h"
-#include "safetensors.h"
+#include "saved.h"
 #include "common/needs.h"
 
 static const char version[] = "2";
 
-/* ---- which tensors there are ---- */
-
-typedef struct Entry {
-  const ampc_param *param;
-  ampc_space space;
-  char *name;
-  int64_t begin; /* offset in bytes in the file's data */
-} Entry;
-
-typedef struct Entries {
-  Entry *at;
-  uint32_t n;
-} Entries;
-
-static TensorType type_of(const ampc_program *p, const ampc_param *q)
-{
-  return (TensorType){q->buffer ? q->dtype : AMPC_F32, p->real64, q->rank, q->dim};
-}
-
-/* Returns the name of a moment in the file. The caller frees it. NULL: out of memory. */
-static char *entry_name(const ampc_param *q, const ampc_optimizer_desc *o, const char *moment)
-{
-  return metadata_key(KEY("optimizer.", o->name, ".", moment, "/", q->path));
-}
-
-/* Adds an entry. Its `begin` is set later, when all entries are known. */
-static void add_entry(Entries *e, const ampc_param *q, ampc_space space, char *name)
-{
-  e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
-}
-
-static void entries_free(Entries *e)
-{
-  for (uint32_t i = 0; i < e->n; i++) free(e->at[i].name);
-  free(e->at);
-}
-
-static void add_moments(Entries *e, const ampc_program *p, const ampc_param *q)
-{
-  const ampc_optimizer_desc *o = q->optimizer < 0 ? NULL : &p->optimizers[q->optimizer];
-  if (o && o->uses_moment1) add_entry(e, q, AMPC_MOMENT1, entry_name(q, o, "moment1"));
-  if (o && o->uses_moment2) add_entry(e, q, AMPC_MOMENT2, entry_name(q, o, "moment2"));
-  if (o && o->uses_moment3) add_entry(e, q, AMPC_MOMENT3, entry_name(q, o, "moment3"));
-}
-
 static ampc_status no_memory(void)
 {
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
-}
-
-static ampc_status check_names(const Entries *e)
-{
-  for (uint32_t i = 0; i < e->n; i++)
-    if (!e->at[i].name) return no_memory();
-  return AMPC_OK;
-}
-
-static void add_weight(Entries *e, const ampc_param *q, const char *path)
-{
-  add_entry(e, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, strdup(path));
-}
-
-/* Lists parameters and buffers, and tied parameters under all their names. */
-static ampc_status weights_of(const ampc_program *p, Entries *out)
-{
-  *out = (Entries){.at = calloc(p->n_params + p->n_aliases + 1, sizeof(Entry))};
-  if (!out->at) return no_memory();
-  for (uint32_t i = 0; i < p->n_params; i++) add_weight(out, &p->params[i], p->params[i].path);
-  for (uint32_t i = 0; i < p->n_aliases; i++)
-    add_weight(out, &p->params[p->aliases[i].param], p->aliases[i].path);
-  return check_names(out);
-}
-
-/* Lists parameters and buffers, then moments. Their order decides the bytes of the file. */
-static ampc_status entries_of(const ampc_program *p, Entries *out)
-{
-  *out = (Entries){.at = calloc(5 * p->n_params + 3 * p->n_shares + 1, sizeof(Entry))};
-  if (!out->at) return no_memory();
-  for (uint32_t i = 0; i < p->n_params; i++) add_weight(out, &p->params[i], p->params[i].path);
-  for (uint32_t i = 0; i < p->n_params; i++) {
-    const ampc_param *q = &p->params[i];
-    const ampc_optimizer_desc *average = ampc_average_of(p, q);
-    add_moments(out, p, q);
-    if (average) add_entry(out, q, AMPC_EMA, entry_name(q, average, "ema"));
-  }
-  for (uint32_t i = 0; i < p->n_shares; i++) add_moments(out, p, &p->shares[i]);
-  return check_names(out);
 }
 
 /* ---- saving ---- */
@@ -235,7 +150,7 @@ static bool add_tensors(TensorFile *f, const ampc_program *p, Entries *e)
 {
   bool good = true;
   for (uint32_t i = 0; i < e->n && good; i++) {
-    TensorType t = type_of(p, e->at[i].param);
+    TensorType t = entry_type(p, &e->at[i]);
     good = tensor_file_add(f, e->at[i].name, &t, &e->at[i].begin);
   }
   return good;
@@ -244,19 +159,17 @@ static bool add_tensors(TensorFile *f, const ampc_program *p, Entries *e)
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
 {
   const ampc_program *p = rt->program;
-  ampc_state state;
-  ampc_status status = ampc_get_state(rt, &state);
+  Saved s;
+  ampc_status status = saved_open(p, &s);
+  if (!status) status = saved_read(rt, &s);
   if (!status) status = set_settings(rt, f);
-  if (!status) status = plateaus_write(rt, f);
-  if (status) return status;
-  bool good = set_metadata(f, p, &state, at) && set_aliases(f, p) && set_patience(f, &rt->patience);
-  for (uint32_t i = 0; i < p->n_optimizers && good; i++) {
-    ampc_optimizer o;
-    status = ampc_read(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
-    if (status) return status;
-    good = set_optimizer(f, p, i, &o);
-  }
-  return good && add_tensors(f, p, e) ? AMPC_OK : no_memory();
+  bool good = !status && plateaus_write(p, s.plateau, f) && set_metadata(f, p, &s.state, at) &&
+              set_aliases(f, p) && set_patience(f, &s.patience);
+  for (uint32_t i = 0; i < p->n_optimizers && good; i++)
+    good = set_optimizer(f, p, i, &s.optimizer[i]);
+  if (!status && !(good && add_tensors(f, p, e))) status = no_memory();
+  saved_free(&s);
+  return status;
 }
 
 typedef struct Writing { /* of the rank that writes the file */
@@ -302,7 +215,7 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
-  ampc_status status = entries_of(rt->program, &e);
+  ampc_status status = entries_of(rt->program, false, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
   rt->collects = rt->members.ranks != NULL;
   if (!status) status = write_file(rt, &e, &f, path, &file_checkpoint);
@@ -317,7 +230,7 @@ ampc_status ampc_weights_save(ampc_runtime *rt, const char *path)
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
-  ampc_status status = weights_of(rt->program, &e);
+  ampc_status status = entries_of(rt->program, true, &e);
   if (!status && !(tensor_file_set(&f, "format", "pt") && set_classes(&f, rt->program) &&
                    add_tensors(&f, rt->program, &e)))
     status = no_memory();
@@ -328,15 +241,6 @@ ampc_status ampc_weights_save(ampc_runtime *rt, const char *path)
 }
 
 /* ---- loading: all checks first ---- */
-
-typedef struct Saved { /* the metadata as numbers */
-  ampc_state state;
-  ampc_data_position at;
-  ampc_optimizer *optimizer; /* one per optimizer */
-  Patience patience;
-  SavedPlateau *plateau; /* one per plateau */
-  bool dynamic;
-} Saved;
 
 static int64_t count_of(Metadata *m, const char *const *key, int64_t most)
 {
@@ -373,7 +277,7 @@ static void get_patience(Metadata *m, Saved *s)
 
 /* Reads counters, and the position of the next batch. The loader checks later whether the epoch has
  * this position. */
-static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
+static void get_counters(Metadata *m, const ampc_program *p, Saved *s, ampc_data_position *out_at)
 {
   s->state.seed = metadata_count(m, KEY("ampc.seed"), INT64_MIN, INT64_MAX);
   s->state.body = count_of(m, KEY("ampc.body"), AMPC_MOST_STEPS);
@@ -381,10 +285,10 @@ static void get_counters(Metadata *m, const ampc_program *p, Saved *s)
   s->state.skipped = count_of(m, KEY("ampc.skipped"), s->state.step);
   get_scaler(m, s);
   get_patience(m, s);
-  plateaus_read(m, p, s->state.step, s->plateau);
-  s->at.block = count_of(m, KEY("ampc.position.block"), (int64_t)p->n_blocks - 1);
-  s->at.epoch = count_of(m, KEY("ampc.position.epoch"), AMPC_MOST_STEPS);
-  s->at.batch = count_of(m, KEY("ampc.position.batch"), AMPC_MOST_STEPS);
+  plateaus_load(m, p, s->state.step, s->plateau);
+  s->state.epoch = out_at->epoch = count_of(m, KEY("ampc.position.epoch"), AMPC_MOST_STEPS);
+  out_at->block = count_of(m, KEY("ampc.position.block"), (int64_t)p->n_blocks - 1);
+  out_at->batch = count_of(m, KEY("ampc.position.batch"), AMPC_MOST_STEPS);
 }
 
 static ampc_status nonsense(const Metadata *m, const char *path, const ampc_program *p)
@@ -408,6 +312,7 @@ static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t
 {
   ampc_optimizer *o = &s->optimizer[i];
   int64_t most = most_taken(&p->optimizers[i], s->state.step);
+  s->has[i] = true;
   o->taken = count_of(m, OPTIMIZER_KEY(p, i, ".taken"), most);
   if (!p->scaler.per_optimizer) return;
   o->scale = s->state.scale;
@@ -418,13 +323,11 @@ static void get_optimizer(Metadata *m, const ampc_program *p, Saved *s, uint32_t
 }
 
 /* Reads the metadata. Invalid counters are from another program or from a forged file. */
-static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s)
+static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_program *p, Saved *s,
+                             ampc_data_position *out_at)
 {
   Metadata m = {.file = f};
-  s->optimizer = calloc(p->n_optimizers + 1, sizeof *s->optimizer);
-  s->plateau = calloc(p->n_plateaus + 1, sizeof *s->plateau);
-  if (!s->optimizer || !s->plateau) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  get_counters(&m, p, s);
+  get_counters(&m, p, s, out_at);
   for (uint32_t i = 0; i < p->n_optimizers; i++) get_optimizer(&m, p, s, i);
   ampc_status status = m.bad ? nonsense(&m, path, p) : AMPC_OK;
   free(m.key);
@@ -435,7 +338,7 @@ static ampc_status get_saved(const char *path, const TensorFile *f, const ampc_p
 static ampc_status other_model(const char *path, const ampc_program *p, const TensorFile *f,
                                const Entry *e)
 {
-  TensorType t = type_of(p, e->param);
+  TensorType t = entry_type(p, e);
   const json_t *entry = json_object_get(f->header, e->name);
   char wants[128], has[128];
   tensor_type_text(&t, wants, sizeof wants);
@@ -479,7 +382,7 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
     return ampc_fail(AMPC_BAD_FILE, "%s is a checkpoint of version %s, this is version %s", path,
                      found ? found : "none", version);
   for (uint32_t i = 0; i < e->n; i++) {
-    TensorType t = type_of(p, e->at[i].param);
+    TensorType t = entry_type(p, &e->at[i]);
     e->at[i].begin = tensor_file_find(f, e->at[i].name, &t);
     if (e->at[i].begin < 0) return other_model(path, p, f, &e->at[i]);
   }
@@ -500,45 +403,9 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
 
 /* ---- loading: then the change ---- */
 
-/* Restores the counters, and resets what a checkpoint does not store: norms, metrics and the flags
- * of a failed step. The scale is restored only if it is dynamic in both runs. */
-static ampc_status apply_state(ampc_runtime *rt, const Saved *s)
-{
-  const ampc_program *p = rt->program;
-  ampc_state state;
-  ampc_status status = runtime_reset_state(rt, (uint64_t)s->state.seed);
-  if (!status) status = ampc_get_state(rt, &state);
-  if (status) return status;
-  rt->patience = s->patience;
-  status = plateaus_apply(rt, s->plateau);
-  if (status) return status;
-  state.body = s->state.body;
-  state.step = s->state.step;
-  state.skipped = s->state.skipped;
-  state.replayed = s->state.replayed;
-  state.epoch = s->at.epoch;
-  if (s->dynamic && state.dynamic) {
-    state.scale = s->state.scale;
-    state.inv_scale = (float)(1 / (double)state.scale);
-    state.growth = s->state.growth;
-    state.spared = s->state.spared;
-  }
-  status = ampc_write(rt, (ampc_ref){AMPC_STATE, 0}, &state, sizeof state);
-  for (uint32_t i = 0; i < p->n_optimizers && !status; i++) {
-    ampc_optimizer o = s->optimizer[i];
-    if (p->scaler.per_optimizer && !(s->dynamic && state.dynamic)) {
-      o.scale = state.scale;
-      o.growth = o.spared = 0;
-    }
-    if (p->scaler.per_optimizer) o.inv_scale = (float)(1 / (double)o.scale);
-    status = ampc_write(rt, (ampc_ref){AMPC_STATE, ampc_state_optimizer(i)}, &o, sizeof o);
-  }
-  return status;
-}
-
 static ampc_status apply(ampc_runtime *rt, const TensorFile *f, const Entries *e, const Saved *s)
 {
-  ampc_status status = apply_state(rt, s);
+  ampc_status status = saved_apply(rt, s);
   for (uint32_t i = 0; i < e->n && !status; i++) {
     TensorPlace from = {f, e->at[i].begin};
     status = param_move(rt, e->at[i].param, e->at[i].space, true, tensor_place_load, &from);
@@ -556,15 +423,17 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   ampc_status status = tensor_file_read(path, &f);
   if (status) return status;
   Entries e;
-  Saved s = {0};
-  status = entries_of(p, &e);
+  Saved s;
+  ampc_data_position at;
+  status = saved_open(p, &s);
+  ampc_status room = entries_of(p, false, &e);
+  if (!status) status = room;
   if (!status) status = check_model(path, p, &f, &e);
-  if (!status) status = get_saved(path, &f, p, &s);
+  if (!status) status = get_saved(path, &f, p, &s, &at);
   if (!status) status = apply(rt, &f, &e, &s);
-  if (!status) *out_at = s.at;
+  if (!status) *out_at = at;
   if (!status) compare_part(rt, &f);
-  free(s.optimizer);
-  free(s.plateau);
+  saved_free(&s);
   entries_free(&e);
   tensor_file_free(&f);
   return status;

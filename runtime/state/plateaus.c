@@ -9,26 +9,22 @@ static bool set_count(TensorFile *f, const char *const *key, int64_t value)
   return metadata_set(f, key, "%lld", (long long)value);
 }
 
-ampc_status plateaus_write(ampc_runtime *rt, TensorFile *f)
+bool plateaus_write(const ampc_program *p, const SavedPlateau *from, TensorFile *f)
 {
-  const ampc_program *p = rt->program;
   bool good = true;
   for (uint32_t i = 0; i < p->n_plateaus && good; i++) {
-    const PlateauState *s = &rt->plateau[i];
-    float value;
+    const PlateauState *s = &from[i].state;
     if (!s->any) continue;
-    ampc_status status = runtime_read_setting(rt, p->plateaus[i].setting, &value);
-    if (status) return status;
-    good = metadata_set(f, PLATEAU_KEY(p, i, ".value"), "%.9g", (double)value) &&
+    good = metadata_set(f, PLATEAU_KEY(p, i, ".value"), "%.9g", from[i].value) &&
            set_count(f, PLATEAU_KEY(p, i, ".bad"), s->bad) &&
            set_count(f, PLATEAU_KEY(p, i, ".cooldown"), s->cooling) &&
            set_count(f, PLATEAU_KEY(p, i, ".step"), s->step) &&
            (!s->found || metadata_set(f, PLATEAU_KEY(p, i, ".best"), "%.17g", s->best));
   }
-  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");
+  return good;
 }
 
-void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlateau *out)
+void plateaus_load(Metadata *m, const ampc_program *p, int64_t steps, SavedPlateau *out)
 {
   for (uint32_t i = 0; i < p->n_plateaus; i++) {
     PlateauState *s = &out[i].state;
@@ -42,6 +38,18 @@ void plateaus_read(Metadata *m, const ampc_program *p, int64_t steps, SavedPlate
     s->cooling = metadata_count(m, PLATEAU_KEY(p, i, ".cooldown"), 0, AMPC_MOST_STEPS);
     s->step = metadata_count(m, PLATEAU_KEY(p, i, ".step"), 0, steps);
   }
+}
+
+ampc_status plateaus_read(ampc_runtime *rt, SavedPlateau *out)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < p->n_plateaus && !status; i++) {
+    float value;
+    status = runtime_read_setting(rt, p->plateaus[i].setting, &value);
+    out[i] = (SavedPlateau){rt->plateau[i], (double)value};
+  }
+  return status;
 }
 
 ampc_status plateaus_apply(ampc_runtime *rt, const SavedPlateau *from)

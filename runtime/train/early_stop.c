@@ -3,83 +3,70 @@
  * the same step as an uninterrupted run. If a resumed run repeats an evaluation, it counts once. */
 #include <math.h>
 #include <stdio.h>
-#include "train.h"
+#include "judge.h"
+#include "run.h"
 
-/* ---- for the training loop and `amp repl` ---- */
-
-bool patience_begin(ampc_runtime *rt, int64_t most, bool anew)
+int64_t early_stop_of(const Run *r, uint32_t block)
 {
-  Patience *p = &rt->patience;
-  if (anew || !most) *p = (Patience){.any = false};
-  return most && p->stale >= most;
+  const ampc_block *b = &r->program->blocks[block];
+  if (b->kind != AMPC_TRAIN || r->options->eval_only) return 0;
+  return r->options->early_stop ? r->options->early_stop : b->early_stop;
 }
 
-bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, int64_t step)
+ampc_status early_stop_check(const Run *r)
 {
-  const Patience *at = &rt->patience;
-  return most && &rt->program->blocks[block] == keep_judge(rt->program) &&
-         !(at->any && at->step == step);
-}
-
-/* Counts an evaluation. A value that is not finite is never an improvement. */
-bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value)
-{
-  const ampc_program *p = rt->program;
-  const ampc_block *b = &p->blocks[block];
-  Patience *at = &rt->patience;
-  if (!patience_waits_for(rt, block, most, step)) return most && at->stale >= most;
-  bool lower = keep_lower_is_better(&p->metrics[b->first_metric]);
-  bool better = isfinite(value) && (!at->any || (lower ? value < at->best : value > at->best));
-  if (better) {
-    *at = (Patience){.any = true, .best = value};
-  } else {
-    at->stale++;
-  }
-  at->step = step;
-  return at->stale >= most;
-}
-
-void patience_text(const ampc_runtime *rt, char to[PATIENCE_ROOM])
-{
-  const ampc_block *b = keep_judge(rt->program);
-  const Patience *at = &rt->patience;
-  snprintf(to, PATIENCE_ROOM,
-           "stopped early after step %lld: no %s %s better than %.6g in %lld evaluation%s",
-           (long long)at->step, b->name, rt->program->metrics[b->first_metric].name, at->best,
-           (long long)at->stale, at->stale == 1 ? "" : "s");
-}
-
-/* ---- the training loop ---- */
-
-int64_t early_stop_of(const Session *s, uint32_t block)
-{
-  const ampc_block *b = &s->program->blocks[block];
-  if (b->kind != AMPC_TRAIN || s->options->eval_only) return 0;
-  return s->options->early_stop ? s->options->early_stop : b->early_stop;
-}
-
-ampc_status early_stop_check(const Session *s)
-{
-  for (uint32_t i = 0; i < s->program->n_blocks; i++)
-    if (early_stop_of(s, i) && !keep_judge(s->program))
+  for (uint32_t i = 0; i < r->program->n_blocks; i++)
+    if (early_stop_of(r, i) && !keep_judge(r->program))
       return ampc_fail(AMPC_BAD_USAGE, "early stop: %s has no eval block with a metric",
-                       s->program->source);
+                       r->program->source);
   return AMPC_OK;
 }
 
-void early_stop_begin(Session *s, bool anew)
+bool early_stop_waits_for(const Run *r, uint32_t block)
 {
-  s->stale = patience_begin(s->rt, early_stop_of(s, (uint32_t)s->position.block), anew);
+  const Patience *at = &r->rt->patience;
+  return early_stop_of(r, r->course.index) &&
+         &r->program->blocks[block] == keep_judge(r->program) && !(at->any && at->step == r->steps);
 }
 
-void early_stop_note(Session *s, uint32_t block)
+/* Decides whether the block ends, and says it once. */
+static void decide(Run *r)
 {
-  char line[PATIENCE_ROOM];
-  int64_t most = early_stop_of(s, (uint32_t)s->position.block);
-  bool before = s->stale;
-  s->stale = patience_note(s->rt, block, most, s->steps,
-                           s->values[s->program->blocks[block].first_metric]);
-  if (!s->stale || before) return;
-  patience_text(s->rt, line);
-  progress_note(&s->progress, "%s", line);
+  const Patience *at = &r->rt->patience;
+  const ampc_block *b = keep_judge(r->program);
+  int64_t most = early_stop_of(r, r->course.index);
+  char line[256];
+  bool before = r->stale;
+  r->stale = most && at->stale >= most;
+  if (!r->stale || before) return;
+  snprintf(line, sizeof line,
+           "stopped early after step %lld: no %s %s better than %.6g in %lld evaluation%s",
+           (long long)at->step, b->name, r->program->metrics[b->first_metric].name, at->best,
+           (long long)at->stale, at->stale == 1 ? "" : "s");
+  r->calls.tell(r->calls.context, false, line);
+}
+
+void early_stop_begin(Run *r)
+{
+  if (r->step == 0 || !early_stop_of(r, r->course.index))
+    r->rt->patience = (Patience){.any = false};
+  decide(r);
+}
+
+/* A value that is not finite is never an improvement. */
+void early_stop_note(Run *r, uint32_t block)
+{
+  uint32_t metric = r->program->blocks[block].first_metric;
+  double value = r->values[metric];
+  Patience *at = &r->rt->patience;
+  if (early_stop_waits_for(r, block)) {
+    bool lower = keep_lower_is_better(&r->program->metrics[metric]);
+    bool better = isfinite(value) && (!at->any || (lower ? value < at->best : value > at->best));
+    if (better)
+      *at = (Patience){.any = true, .best = value};
+    else
+      at->stale++;
+    at->step = r->steps;
+  }
+  decide(r);
 }

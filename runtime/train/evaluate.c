@@ -1,92 +1,101 @@
-/* Runs eval blocks on all their data once, or on `steps` batches, and averages their metrics.
- * Ctrl-C ends an evaluation early. */
+/* The evaluations of a run: eval blocks on all their data once, or on `steps` batches; the averages
+ * of their metrics; and what training decides from them. */
 #include <math.h>
-#include "runtime/outside.h"
-#include "train.h"
 #include "common/clock.h"
+#include "judge.h"
+#include "run.h"
+#include "runtime/outside.h"
 
-void session_set_values(Session *s, uint32_t block)
+void run_set_values(Run *r, uint32_t block)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = r->program;
   const ampc_block *b = &p->blocks[block];
-  const ampc_metric *at = s->told + ampc_metric_slots(p->metrics, b->first_metric);
+  const ampc_metric *at = r->sums + ampc_metric_slots(p->metrics, b->first_metric);
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    s->known[i] = at->count > 0;
-    s->values[i] = s->known[i] ? metric_value(&p->metrics[i], at) : NAN;
+    r->known[i] = at->count > 0;
+    r->values[i] = r->known[i] ? metric_value(&p->metrics[i], at) : NAN;
     at += ampc_metric_slots(&p->metrics[i], 1);
   }
 }
 
-/* Reads a block's metrics into s->told and s->values, then clears them. */
-static ampc_status session_take_metrics(Session *s, uint32_t block)
+/* Reads a block's metrics into r->sums and r->values, then clears them. */
+static ampc_status take_metrics(Run *r, uint32_t block)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = r->program;
   const ampc_block *b = &p->blocks[block];
   ampc_status status = AMPC_OK;
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics && !status; i++)
-    status = metric_read(s->rt, i, s->told + ampc_metric_slots(p->metrics, i));
+    status = metric_read(r->rt, i, r->sums + ampc_metric_slots(p->metrics, i));
   if (status) return status;
-  session_set_values(s, block);
-  return ampc_clear_metrics(s->rt, block);
+  run_set_values(r, block);
+  return ampc_clear_metrics(r->rt, block);
 }
 
-/* Runs an eval block over all its data. */
-static ampc_status evaluate(Session *s, uint32_t block)
+static ampc_status poll(Run *r, RunPoll when)
 {
+  return r->calls.poll ? r->calls.poll(r->calls.context, when, &r->stopped) : AMPC_OK;
+}
+
+/* Runs an eval block from its first batch on. */
+static ampc_status evaluate(Run *r, uint32_t block)
+{
+  int64_t most = r->program->blocks[block].max_steps, samples;
   double begin = seconds_now();
-  ampc_status status = s->data->seek(s->batches[block], (ampc_data_position){0});
-  if (!status) status = ampc_clear_metrics(s->rt, block);
-  int64_t n = session_batches(s, block), most = s->program->blocks[block].max_steps;
+  ampc_status status = run_data(r, block);
+  ampc_batches *from = r->batches[block];
+  if (!status) status = r->data->seek(from, (ampc_data_position){.block = block});
+  if (!status) status = ampc_clear_metrics(r->rt, block);
+  if (!status) status = poll(r, POLL_begins);
+  int64_t n = status ? 0 : run_batches(r, block);
   if (most && most < n) n = most;
-  int64_t samples;
-  session_busy(s);
-  for (int64_t i = 0; i < n && !status && !s->ending; i++) {
-    status = ampc_run_batch(s->rt, s->data, s->batches[block], block, i, &samples);
-    if (!status) status = session_poll(s);
+  for (int64_t i = 0; i < n && !status && !r->stopped; i++) {
+    status = ampc_run_batch(r->rt, r->data, from, block, i, &samples);
+    if (!status) status = poll(r, POLL_batch);
   }
-  if (!status) status = glances_take(s, true); /* report these steps first */
-  if (!status) status = outside_take(s->rt);
-  if (!status) status = session_take_metrics(s, block);
-  s->evaluated[block] = s->steps;
-  s->progress.paused += seconds_now() - begin;
+  if (!status) status = poll(r, POLL_ends);
+  if (!status) status = outside_take(r->rt);
+  if (!status) status = take_metrics(r, block);
+  r->evaluated[block] = r->steps;
+  r->evaluating += seconds_now() - begin;
   return status;
 }
 
-static void tell_lowered(void *to, bool warning, const char *line)
+/* Whether an evaluation of this block can change early stop or a plateau. */
+static bool is_awaited(const Run *r, uint32_t block)
 {
-  (void)warning;
-  progress_note(to, "%s", line);
+  return early_stop_waits_for(r, block) || plateau_waits_for(r->rt, block, r->steps);
+}
+
+static bool is_due(const Run *r, uint32_t block)
+{
+  const ampc_block *b = &r->program->blocks[block];
+  bool due = b->every ? r->steps % b->every == 0 : r->epoch_ended;
+  if (b->kind != AMPC_EVAL || r->options->train_only || r->evaluated[block] == r->steps)
+    return false;
+  return r->last || (due && (!r->awaited || is_awaited(r, block)));
 }
 
 /* Lets an evaluation change early stop and plateaus, except the evaluation at the end of a run: if
  * the run is stopped there and resumed, that evaluation does not exist. */
-static ampc_status judge(Session *s, uint32_t block, bool last)
+static ampc_status judge(Run *r, RunEvent *out)
 {
-  if (last) return AMPC_OK;
-  int64_t most = early_stop_of(s, (uint32_t)s->position.block);
-  s->judged |=
-      patience_waits_for(s->rt, block, most, s->steps) || plateau_waits_for(s->rt, block, s->steps);
-  early_stop_note(s, block);
-  return plateau_note(s->rt, block, s->steps, s->values, tell_lowered, &s->progress);
+  uint32_t block = r->judge++;
+  (void)out;
+  r->phase = run_evaluate;
+  r->ranked = r->ranked || &r->program->blocks[block] == keep_judge(r->program);
+  if (r->last) return AMPC_OK;
+  r->changed = r->changed || is_awaited(r, block);
+  early_stop_note(r, block);
+  return plateau_note(r->rt, block, r->steps, r->values, r->calls.tell, r->calls.context);
 }
 
-/* Runs keep_best after all evaluations of this step, so that the kept file includes their effects
- * on settings and early stop. */
-ampc_status evaluate_due(Session *s, bool epoch_ended, bool last)
+ampc_status run_evaluate(Run *r, RunEvent *out)
 {
-  const ampc_program *p = s->program;
-  uint32_t first = p->n_blocks; /* the block that ranks checkpoints */
-  if (s->options->train_only) return AMPC_OK;
-  for (uint32_t i = 0; i < p->n_blocks; i++) {
-    const ampc_block *b = &p->blocks[i];
-    bool due = b->every ? s->steps % b->every == 0 : epoch_ended;
-    if (b->kind != AMPC_EVAL || s->evaluated[i] == s->steps || !(due || last)) continue;
-    ampc_status status = evaluate(s, i);
-    if (status || s->ending) return status;
-    report_evaluated(s, i);
-    if (b == keep_judge(p)) first = i;
-    status = judge(s, i, last);
-    if (status) return status;
-  }
-  return first < p->n_blocks ? keep_best(s, first) : AMPC_OK;
+  uint32_t n = r->program->n_blocks;
+  while (r->judge < n && !is_due(r, r->judge)) r->judge++;
+  ampc_status status = r->judge < n && !r->stopped ? evaluate(r, r->judge) : AMPC_OK;
+  bool settled = r->judge == n || r->stopped;
+  r->phase = settled ? r->then : judge;
+  *out = settled ? RUN_settled : RUN_evaluated;
+  return status;
 }

@@ -42,11 +42,11 @@ static const char *key_of(const ampc_metric_desc *m)
 static const ampc_metric *find_updates(const Session *s, uint32_t block, const char *key,
                                        uint32_t *i)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   const ampc_block *b = &p->blocks[block];
   for (; *i < b->n_metrics; ++*i) {
     const ampc_metric_desc *m = &p->metrics[b->first_metric + *i];
-    const ampc_metric *at = &s->told[ampc_metric_slots(p->metrics, b->first_metric + *i)];
+    const ampc_metric *at = &s->run.sums[ampc_metric_slots(p->metrics, b->first_metric + *i)];
     if (field_is_metric(m) || at->count == 0) continue;
     if (!key || strcmp(key, key_of(m)) == 0) return at;
   }
@@ -127,7 +127,7 @@ enum { PER_run, PER_optimizer, PER_group };
 
 ampc_status fields_list(Session *s)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   const char **keys = calloc(p->n_metrics + 1, sizeof *keys);
   uint32_t n = keys ? list_keys(p, keys) : 0, most[] = {1, p->n_optimizers, n};
   int row = 0;

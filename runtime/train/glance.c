@@ -18,7 +18,7 @@ static void tell_empty(Session *s)
 static ampc_status take_first(Session *s, bool wait, bool *out_there)
 {
   const Glance g = s->glances[s->first_glance];
-  ampc_status status = runtime_looked(s->rt, s->first_glance, wait, s->state, out_there);
+  ampc_status status = runtime_looked(s->run.rt, s->first_glance, wait, s->state, out_there);
   if (status || !*out_there) return status;
   s->first_glance = (s->first_glance + 1) % LOOKS;
   s->n_glances--;
@@ -36,7 +36,7 @@ ampc_status glance_begin(Session *s, Glance g)
   if (s->n_glances == LOOKS) status = take_first(s, true, &there); /* no step is skipped */
   if (status) return status;
   uint32_t slot = (s->first_glance + s->n_glances) % LOOKS;
-  status = runtime_look(s->rt, slot);
+  status = runtime_look(s->run.rt, slot);
   if (status) return status;
   s->glances[slot] = g;
   s->n_glances++;

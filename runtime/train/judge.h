@@ -1,4 +1,4 @@
-/* Decisions after an evaluation, for the training loop and for `amp repl`. */
+/* Decisions after an evaluation. */
 #pragma once
 #include "runtime/runtime.h"
 
@@ -10,20 +10,6 @@ enum { JUDGE_ROOM = 1024 };
 const ampc_block *keep_judge(const ampc_program *p);
 bool keep_lower_is_better(const ampc_metric_desc *m);
 bool keep_assumed(const ampc_program *p, char to[JUDGE_ROOM]);
-
-/* ---- early_stop.c ---- */
-/* Begins early stop when a train block begins; `anew`: at its first step. The block ends after
- * `most` evaluations without an improvement; 0: never. Returns true if it had ended before a
- * resume. */
-bool patience_begin(ampc_runtime *rt, int64_t most, bool anew);
-/* Counts the evaluation of `block` at step `step`; `value`: its first metric. Returns true if the
- * train block ends. */
-bool patience_note(ampc_runtime *rt, uint32_t block, int64_t most, int64_t step, double value);
-/* Whether patience_note would count this evaluation. */
-bool patience_waits_for(const ampc_runtime *rt, uint32_t block, int64_t most, int64_t step);
-/* Writes one line that says why the block ended. */
-enum { PATIENCE_ROOM = 256 };
-void patience_text(const ampc_runtime *rt, char to[PATIENCE_ROOM]);
 
 /* ---- plateau.c ---- */
 /* Whether plateau_note would count the evaluation of `block` at step `step` for a setting. */

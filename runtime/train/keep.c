@@ -153,8 +153,8 @@ static int by_worth(const void *a, const void *b)
 /* Returns how many best checkpoints to keep; with early stop, 1 by default. */
 static int64_t keeps_best(const Session *s)
 {
-  if (s->options->keep_best) return s->options->keep_best;
-  return early_stop_of(s, (uint32_t)s->position.block) > 0;
+  if (s->run.options->keep_best) return s->run.options->keep_best;
+  return early_stop_of(&s->run, (uint32_t)s->run.position.block) > 0;
 }
 
 /* Gives the saved file a second name. `length`: the length of the name, which may exceed `name`. If
@@ -168,7 +168,7 @@ static ampc_status give_name(const Session *s, const char *name, int length)
   if (status) return status;
   if (length < LONGEST && file_link(s->saved, name)) return AMPC_OK;
   for (size_t i = 0; i < sizeof unable / sizeof *unable; i++)
-    if (errno == unable[i]) return ampc_checkpoint_save(s->rt, name, s->position);
+    if (errno == unable[i]) return ampc_checkpoint_save(s->run.rt, name, s->run.position);
   return ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", name, strerror(errno));
 }
 
@@ -183,21 +183,21 @@ static void prune(const char *path, const char *prefix, bool best, bool lower, i
 
 ampc_status keep_check(const Session *s)
 {
-  const ampc_train_options *o = s->options;
-  if (o->keep_best && !keep_judge(s->program))
+  const ampc_train_options *o = s->run.options;
+  if (o->keep_best && !keep_judge(s->run.program))
     return ampc_fail(AMPC_BAD_USAGE, "--keep-best: %s has no eval block with a metric",
-                     s->program->source);
+                     s->run.program->source);
   return AMPC_OK;
 }
 
 ampc_status keep_last(const Session *s)
 {
-  if (!s->options->keep_last || !session_leads(s)) return AMPC_OK;
+  if (!s->run.options->keep_last || !session_leads(s)) return AMPC_OK;
   char *prefix = prefix_of(s->saved, NULL), name[LONGEST];
   if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   int n = snprintf(name, sizeof name, "%s%lld", prefix, (long long)s->saved_step);
   ampc_status status = give_name(s, name, n);
-  if (!status) prune(s->saved, prefix, false, false, s->options->keep_last);
+  if (!status) prune(s->saved, prefix, false, false, s->run.options->keep_last);
   free(prefix);
   return status;
 }
@@ -219,7 +219,7 @@ static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bo
   ampc_status status = session_choose(s, &wanted);
   if (status || !wanted) return status;
   char name[LONGEST];
-  int n = snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->steps);
+  int n = snprintf(name, sizeof name, "%s%.6g.step%lld", prefix, shown, (long long)s->run.steps);
   status = session_save(s, s->path);
   if (!session_leads(s)) return session_agree(s, status);
   if (!status) status = give_name(s, name, n);
@@ -230,17 +230,18 @@ static ampc_status keep_if_best(Session *s, const char *prefix, double shown, bo
 void keep_begin(Session *s)
 {
   char line[JUDGE_ROOM];
-  bool ranks = (keeps_best(s) && s->path) || early_stop_of(s, (uint32_t)s->position.block);
-  if (ranks && keep_assumed(s->program, line)) progress_warn(&s->progress, "%s", line);
+  bool ranks =
+      (keeps_best(s) && s->path) || early_stop_of(&s->run, (uint32_t)s->run.position.block);
+  if (ranks && keep_assumed(s->run.program, line)) progress_warn(&s->progress, "%s", line);
 }
 
-ampc_status keep_best(Session *s, uint32_t block)
+ampc_status keep_best(Session *s)
 {
-  const ampc_program *p = s->program;
-  const ampc_block *b = &p->blocks[block];
-  if (!keeps_best(s) || !s->path || s->options->eval_only || b != keep_judge(p)) return AMPC_OK;
+  const ampc_program *p = s->run.program;
+  const ampc_block *b = keep_judge(p);
+  if (!keeps_best(s) || !s->path) return AMPC_OK;
   const ampc_metric_desc *m = &p->metrics[b->first_metric];
-  double value = s->values[b->first_metric];
+  double value = s->run.values[b->first_metric];
   if (!isfinite(value)) return AMPC_OK;
   char *prefix = prefix_of(s->path, m->name);
   if (!prefix) return ampc_fail(AMPC_RUN_FAILED, "out of memory");

@@ -45,7 +45,7 @@ static void put_field(FILE *f, const char *const *parts)
 
 static void put_names(const Session *s, FILE *f)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   fputs("step,epoch,block", f);
   for (uint32_t i = 0; i < s->n_fields; i++) {
     fputc(',', f);
@@ -64,12 +64,12 @@ static void put_names(const Session *s, FILE *f)
 /* Writes a matrix as one field with the list of its rows, "[[5,1],[0,4]]". */
 static void put_metric(const Session *s, uint32_t metric, FILE *f)
 {
-  const ampc_metric_desc *m = &s->program->metrics[metric];
+  const ampc_metric_desc *m = &s->run.program->metrics[metric];
   if (metric_is_number(m)) {
-    fprintf(f, "%.9g", s->values[metric]);
+    fprintf(f, "%.9g", s->run.values[metric]);
     return;
   }
-  const ampc_metric *at = s->told + ampc_metric_slots(s->program->metrics, metric);
+  const ampc_metric *at = s->run.sums + ampc_metric_slots(s->run.program->metrics, metric);
   uint32_t n = metric_classes(m);
   for (uint32_t i = 0; i < n * n; i++)
     fprintf(f, "%s%.0f", i == 0 ? "\"[[" : i % n == 0 ? "],[" : ",", at[i].sum);
@@ -79,13 +79,13 @@ static void put_metric(const Session *s, uint32_t metric, FILE *f)
 /* Writes the metrics of one block. The columns of other blocks stay empty. */
 static void put_metrics(const Session *s, uint32_t block, FILE *f)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   for (uint32_t i = 0; i < p->n_blocks; i++)
     for (uint32_t k = 0; k < p->blocks[i].n_metrics; k++) {
       uint32_t metric = p->blocks[i].first_metric + k;
       if (!field_is_metric(&p->metrics[metric])) continue;
       fputc(',', f);
-      if (i == block && s->known[metric]) put_metric(s, metric, f);
+      if (i == block && s->run.known[metric]) put_metric(s, metric, f);
     }
   fputc('\n', f);
 }
@@ -114,19 +114,19 @@ static int64_t kept_bytes(const char *text, int64_t steps)
  * evaluation adds no second row. */
 static ampc_status find_logged(Session *s, const char *text)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   for (uint32_t i = 0; i < p->n_blocks; i++) {
     if (p->blocks[i].kind != AMPC_EVAL) continue;
     char *row = NULL;
     size_t size;
     FILE *f = open_memstream(&row, &size);
     if (f) {
-      fprintf(f, "\n%lld,,", (long long)s->steps);
+      fprintf(f, "\n%lld,,", (long long)s->run.steps);
       put_field(f, (const char *[]){p->blocks[i].name, NULL});
       fputc(',', f);
     }
     if (!f || fclose(f) != 0) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
-    if (strstr(text, row)) s->logged[i] = s->steps;
+    if (strstr(text, row)) s->logged[i] = s->run.steps;
     free(row);
   }
   return AMPC_OK;
@@ -134,7 +134,7 @@ static ampc_status find_logged(Session *s, const char *text)
 
 bool log_has(const Session *s, uint32_t block)
 {
-  return s->logged[block] == s->steps;
+  return s->logged[block] == s->run.steps;
 }
 
 static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
@@ -144,7 +144,7 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
   if (stat(t->path, &info) != 0 || info.st_size == 0) return AMPC_OK;
   ampc_status status = file_guard(t->path, NULL);
   if (status) return status;
-  if (!s->options->resume)
+  if (!s->run.options->resume)
     return ampc_fail(
         AMPC_BAD_FILE,
         "%s exists already: give --log-dir another folder, or continue that run with --resume",
@@ -160,7 +160,7 @@ static ampc_status check_table(Session *s, const Table *t, int64_t *out_kept)
                          "version or program wrote it; continue in a new folder (--log-dir)",
                          t->path);
     else
-      *out_kept = kept_bytes(text, s->steps);
+      *out_kept = kept_bytes(text, s->run.steps);
     text[*out_kept] = 0; /* begin_table() cuts off the rest */
     if (!status) status = find_logged(s, text);
   }
@@ -210,14 +210,14 @@ void log_give_up(Session *s)
   if (!s->log_failed)
     progress_warn(&s->progress,
                   "note: cannot write the log in %s: %s; the run continues without it",
-                  s->options->log_dir, strerror(errno));
+                  s->run.options->log_dir, strerror(errno));
   s->log_failed = true;
 }
 
 ampc_status log_unwritable(Session *s)
 {
   if (errno != ENOSPC)
-    return ampc_fail(AMPC_BAD_FILE, "cannot write %s/" TABLE ": %s", s->options->log_dir,
+    return ampc_fail(AMPC_BAD_FILE, "cannot write %s/" TABLE ": %s", s->run.options->log_dir,
                      strerror(errno));
   log_give_up(s);
   return AMPC_OK;
@@ -225,7 +225,7 @@ ampc_status log_unwritable(Session *s)
 
 static ampc_status open_table(Session *s, void **out)
 {
-  const char *folder = s->options->log_dir;
+  const char *folder = s->run.options->log_dir;
   if (!folder) return AMPC_OK;
   if (!make_folders(folder))
     return ampc_fail(AMPC_BAD_FILE, "cannot make the folder %s: %s", folder, strerror(errno));
@@ -253,7 +253,7 @@ static ampc_status open_table(Session *s, void **out)
 bool log_due(Session *s, void *own, uint32_t block, bool must)
 {
   (void)own;
-  return must || s->steps % report_every(s, block) == 0;
+  return must || s->run.steps % report_every(s, block) == 0;
 }
 
 /* Writes a row: `fields` says whether it is of a step, else of an evaluation. */
@@ -261,7 +261,7 @@ static void put_row(Session *s, FILE *f, int64_t step, const char *epoch, uint32
                     bool fields)
 {
   fprintf(f, "%lld,%s,", (long long)step, epoch);
-  put_field(f, (const char *[]){s->program->blocks[block].name, NULL});
+  put_field(f, (const char *[]){s->run.program->blocks[block].name, NULL});
   for (uint32_t i = 0; i < s->n_fields; i++) {
     fputc(',', f);
     if (fields && !isnan(s->fields[i].value)) fprintf(f, s->fields[i].format, s->fields[i].value);
@@ -280,7 +280,7 @@ static void tell_step(Session *s, void *own, const Record *r)
 static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   if (!s->log_failed && !log_has(s, block))
-    put_row(s, ((Table *)own)->file, s->steps, "", block, false);
+    put_row(s, ((Table *)own)->file, s->run.steps, "", block, false);
 }
 
 static ampc_status end_table(Session *s, void *own, ampc_status status)
@@ -290,7 +290,7 @@ static ampc_status end_table(Session *s, void *own, ampc_status status)
   if (t && t->lock >= 0) close(t->lock);
   free(t);
   if (status || !s->log_failed) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->options->log_dir);
+  return ampc_fail(AMPC_BAD_FILE, "the log in %s is not complete", s->run.options->log_dir);
 }
 
 const Sink table_sink = {open_table, log_due, tell_step, tell_evaluated, end_table};

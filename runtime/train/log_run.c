@@ -28,12 +28,12 @@ static json_t *options_json(const ampc_train_options *t)
 static json_t *settings_json(const Session *s)
 {
   json_t *out = json_object();
-  for (uint32_t i = 0; i < s->program->n_settings; i++) {
+  for (uint32_t i = 0; i < s->run.program->n_settings; i++) {
     float value;
-    if (s->program->settings[i].steps_of && !s->rt->given[i]) continue; /* not known yet */
-    if (runtime_read_setting(s->rt, i, &value))
+    if (s->run.program->settings[i].steps_of && !s->run.rt->given[i]) continue; /* not known yet */
+    if (runtime_read_setting(s->run.rt, i, &value))
       continue; /* the first step reports the device's failure */
-    json_object_set_new(out, s->program->settings[i].name, json_real((double)value));
+    json_object_set_new(out, s->run.program->settings[i].name, json_real((double)value));
   }
   return out;
 }
@@ -72,16 +72,16 @@ static json_t *modes_json(const ampc_program *p)
 
 static json_t *run_json(const Session *s)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   json_t *optimizers = json_object(), *config = json_loads(p->config, 0, NULL);
   for (uint32_t i = 0; i < p->n_optimizers; i++)
     json_object_set_new(optimizers, p->optimizers[i].name, json_string(p->optimizers[i].kind));
   json_t *out = json_pack(
       "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:O*, s:o, s:o, s:o, s:o}", "run", p->source, "version",
-      AMPC_VERSION, "precision", p->precision, "device", ampc_device_name(s->rt), "seed",
-      (json_int_t)s->seed, "resumed at step", (json_int_t)s->steps, "optimizers", optimizers,
+      AMPC_VERSION, "precision", p->precision, "device", ampc_device_name(s->run.rt), "seed",
+      (json_int_t)s->seed, "resumed at step", (json_int_t)s->run.steps, "optimizers", optimizers,
       "const", json_object_get(config, "const"), "blocks", blocks_json(p), "modes", modes_json(p),
-      "settings", settings_json(s), "options", options_json(s->options));
+      "settings", settings_json(s), "options", options_json(s->run.options));
   json_decref(config);
   return out;
 }
@@ -90,7 +90,7 @@ void log_run(Session *s)
 {
   json_t *run = run_json(s);
   char *text = run ? json_dumps(run, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-  char *path = file_join(s->options->log_dir, "run.json");
+  char *path = file_join(s->run.options->log_dir, "run.json");
   ampc_status status = text && path ? file_write(path, &file_run, text, (int64_t)strlen(text))
                                     : ampc_fail(AMPC_RUN_FAILED, "out of memory");
   json_decref(run);

@@ -8,12 +8,12 @@
 
 static ampc_status open_events(Session *s, void **out)
 {
-  const char *folder = s->options->log_dir;
+  const char *folder = s->run.options->log_dir;
   if (!folder) return AMPC_OK;
   Events *e = *out = calloc(1, sizeof *e);
   if (!e) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   e->fd = -1;
-  if (s->log_failed || events_open(e, folder, s->steps)) return AMPC_OK;
+  if (s->log_failed || events_open(e, folder, s->run.steps)) return AMPC_OK;
   return log_unwritable(s);
 }
 
@@ -21,14 +21,14 @@ static ampc_status open_events(Session *s, void **out)
  * failed. */
 static bool put_metrics(const Session *s, Events *e, uint32_t block, int64_t step)
 {
-  const ampc_block *b = &s->program->blocks[block];
+  const ampc_block *b = &s->run.program->blocks[block];
   bool good = true;
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics && good; i++) {
-    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue;
+    if (!s->run.known[i] || !metric_is_number(&s->run.program->metrics[i])) continue;
     char *tag = NULL; /* no fixed buffer: a truncated name could equal another one */
-    good = asprintf(&tag, "%s/%s", b->name, s->program->metrics[i].name) >= 0;
+    good = asprintf(&tag, "%s/%s", b->name, s->run.program->metrics[i].name) >= 0;
     if (!good) break;
-    good = events_scalar(e, step, tag, s->values[i]);
+    good = events_scalar(e, step, tag, s->run.values[i]);
     free(tag);
   }
   return good;
@@ -47,7 +47,7 @@ static void tell_step(Session *s, void *own, const Record *r)
 static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   if (s->log_failed || log_has(s, block)) return;
-  if (!put_metrics(s, own, block, s->steps)) log_give_up(s);
+  if (!put_metrics(s, own, block, s->run.steps)) log_give_up(s);
 }
 
 /* Returns no error if the log is incomplete: the table's sink (log.c) reports it for both. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "batch.h"
+#include "run.h"
 #include "runtime/outside.h"
 #include "common/needs.h"
 #include "common/number.h"
@@ -19,8 +20,7 @@ static int64_t steps_of(const ampc_program *p, const ampc_block *b)
 {
   int64_t samples = p->sources[b->first_source].samples, steps;
   int64_t batches = samples / b->batch + (!b->drop_last && samples % b->batch);
-  if (b->max_steps) return b->max_steps;
-  return ampc_steps_of(b->epochs, ampc_groups(batches, b->accumulate), &steps) ? steps : 0;
+  return run_length(b, ampc_groups(batches, b->accumulate), &steps) ? steps : 0;
 }
 
 ampc_status loop_set_lengths(ampc_runtime *rt)

@@ -56,17 +56,17 @@ static void add_time(Line *l, double seconds)
 
 static void add_metrics(Session *s, uint32_t block, Line *l)
 {
-  const ampc_block *b = &s->program->blocks[block];
+  const ampc_block *b = &s->run.program->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
-    if (!s->known[i] || !metric_is_number(&s->program->metrics[i])) continue; /* too long */
-    add(l, " %s ", s->program->metrics[i].name);
-    add_value(l, s->values[i]);
+    if (!s->run.known[i] || !metric_is_number(&s->run.program->metrics[i])) continue; /* too long */
+    add(l, " %s ", s->run.program->metrics[i].name);
+    add_value(l, s->run.values[i]);
   }
 }
 
 static void add_rates(const Session *s, Line *l)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     if (p->n_optimizers > 1) {
       add(l, " lr.%s %.4g", p->optimizers[i].name, s->rates[i]);
@@ -79,7 +79,7 @@ static void add_rates(const Session *s, Line *l)
 /* Adds the loss scale, or one scale per optimizer if each has its own. */
 static void add_scale(const Session *s, const Record *r, Line *l)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   if (!p->scaler.on) return;
   if (!p->scaler.per_optimizer) add(l, " scale %g", (double)r->state.scale);
   for (uint32_t i = 0; i < p->n_optimizers && p->scaler.per_optimizer; i++)
@@ -91,13 +91,14 @@ static void add_scale(const Session *s, const Record *r, Line *l)
 static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
 {
   const Progress *p = &s->progress;
-  add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step, (long long)s->total);
+  add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step,
+      (long long)s->run.total);
   add_metrics(s, block, l);
   add_rates(s, l);
   add_scale(s, r, l);
   if (r->rate > 0 && p->steps > 0) {
     add(l, " %.0f samples/s eta ", r->rate);
-    add_time(l, r->seconds / (double)p->steps * (double)(s->total - r->step));
+    add_time(l, r->seconds / (double)p->steps * (double)(s->run.total - r->step));
   }
 }
 
@@ -145,7 +146,7 @@ static void show(Progress *p, Line *l, bool keep)
 /* Opens the sink. Its data is the session's own Progress, because notes must end an open line. */
 static ampc_status open_line(Session *s, void **own)
 {
-  *own = s->options->quiet ? NULL : &s->progress;
+  *own = s->run.options->quiet ? NULL : &s->progress;
   return AMPC_OK;
 }
 
@@ -154,7 +155,7 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   Progress *p = own;
   double now = seconds_now();
-  bool due = p->terminal ? now - p->printed >= REFRESH : s->steps % report_every(s, block) == 0;
+  bool due = p->terminal ? now - p->printed >= REFRESH : s->run.steps % report_every(s, block) == 0;
   if (must || due) p->printed = now;
   return must || due;
 }
@@ -170,7 +171,7 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   Line line = {.size = 0};
   (void)own;
-  add(&line, "step %lld %s", (long long)s->steps, s->program->blocks[block].name);
+  add(&line, "step %lld %s", (long long)s->run.steps, s->run.program->blocks[block].name);
   add_metrics(s, block, &line);
   progress_end_line(&s->progress);
   fprintf(stderr, "%s\n", line.text);
@@ -215,29 +216,29 @@ void progress_tell(void *to, bool warning, const char *line)
 
 static void print_block(const Session *s, uint32_t block)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   const ampc_block *b = &p->blocks[block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     const ampc_metric_desc *m = &p->metrics[i];
     Line line = {.size = 0};
-    if (metric_is_number(m)) add_value(&line, s->values[i]);
+    if (metric_is_number(m)) add_value(&line, s->run.values[i]);
     printf("%s %s:%s%s\n", b->name, m->name, line.size ? " " : "", line.text);
     if (!metric_is_number(m))
-      metric_print_matrix(stdout, m, s->told + ampc_metric_slots(p->metrics, i));
+      metric_print_matrix(stdout, m, s->run.sums + ampc_metric_slots(p->metrics, i));
   }
 }
 
 void progress_results(Session *s)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   ampc_state state;
   progress_end_line(&s->progress);
-  if (s->options->json) return; /* report_json.c has reported them */
+  if (s->run.options->json) return; /* report_json.c has reported them */
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
-  bool trained = !s->options->eval_only && ampc_get_state(s->rt, &state) == AMPC_OK;
+  bool trained = !s->run.options->eval_only && ampc_get_state(s->run.rt, &state) == AMPC_OK;
   if (trained && p->scaler.on)
-    printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->steps);
+    printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->run.steps);
   if (trained && p->scaler.on && p->scaler.replay)
     printf("replays after an overflow: %lld\n", state.replayed);
   if (trained && state.empty) printf("batches without labels: %d\n", state.empty);

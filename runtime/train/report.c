@@ -17,7 +17,7 @@ static const Sink *const sinks[SINK_COUNT] = {SINKS(SINK_ROW)};
 
 ampc_status report_open(Session *s)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   uint32_t slots = ampc_metric_slots(p->metrics, p->n_metrics);
   s->rates = calloc(p->n_optimizers + 1, sizeof *s->rates);
   s->scales = calloc(p->n_optimizers + 1, sizeof *s->scales);
@@ -37,7 +37,7 @@ typedef struct Slots { /* the ampc_metrics of a block's metrics */
 
 static Slots slots_of_block(const Session *s, uint32_t block)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   const ampc_block *b = &p->blocks[block];
   return (Slots){ampc_metric_slots(p->metrics, b->first_metric),
                  ampc_metric_slots(p->metrics + b->first_metric, b->n_metrics)};
@@ -52,8 +52,8 @@ void report_begin_block(Session *s, uint32_t block)
 
 int64_t report_every(const Session *s, uint32_t block)
 {
-  int64_t of_block = s->program->blocks[block].log;
-  return s->options->log ? s->options->log : of_block ? of_block : DEFAULT_LOG;
+  int64_t of_block = s->run.program->blocks[block].log;
+  return s->run.options->log ? s->run.options->log : of_block ? of_block : DEFAULT_LOG;
 }
 
 /* Adds the sums of the device to the sums of every sink. */
@@ -62,7 +62,7 @@ static void add_metrics(Session *s, uint32_t block)
   Slots at = slots_of_block(s, block);
   for (uint32_t i = at.first; i < at.first + at.n; i++) {
     ampc_metric m;
-    memcpy(&m, s->state + ampc_state_metric(s->program->n_optimizers, i), sizeof m);
+    memcpy(&m, s->state + ampc_state_metric(s->run.program->n_optimizers, i), sizeof m);
     for (int k = 0; k < SINK_COUNT; k++) {
       s->telling[k].sums[i].sum += m.sum;
       s->telling[k].sums[i].count += m.count;
@@ -73,7 +73,7 @@ static void add_metrics(Session *s, uint32_t block)
 
 static Record record_of(Session *s, const Glance *g)
 {
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   Record r = {.block = g->block, .step = g->step, .samples = g->samples, .must = g->must};
   memcpy(&r.state, s->state, sizeof r.state);
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
@@ -82,7 +82,7 @@ static Record record_of(Session *s, const Glance *g)
     s->rates[i] = (double)o.lr;
     s->scales[i] = (double)o.scale;
   }
-  r.seconds = seconds_now() - s->progress.started - s->progress.paused;
+  r.seconds = seconds_now() - s->progress.started - s->progress.paused - s->run.evaluating;
   r.rate = r.seconds > 0 ? (double)r.samples / r.seconds : 0;
   return r;
 }
@@ -92,19 +92,19 @@ static void set_values(Session *s, Record *r, Telling *t)
 {
   Slots at = slots_of_block(s, r->block);
   size_t bytes = at.n * sizeof(ampc_metric);
-  memcpy(s->told + at.first, t->sums + at.first, bytes);
+  memcpy(s->run.sums + at.first, t->sums + at.first, bytes);
   memset(t->sums + at.first, 0, bytes);
-  session_set_values(s, r->block);
-  double seconds = r->seconds - t->seconds, waited = s->rt->waited - t->waited;
+  run_set_values(&s->run, r->block);
+  double seconds = r->seconds - t->seconds, waited = s->run.rt->waited - t->waited;
   r->data_wait = seconds > 0 ? waited / seconds : 0;
   t->seconds = r->seconds;
-  t->waited = s->rt->waited;
+  t->waited = s->run.rt->waited;
   fields_set(s, r);
 }
 
 ampc_status report_step(Session *s, uint32_t block, bool must, bool look)
 {
-  Glance g = {.block = block, .step = s->steps, .samples = s->progress.samples, .must = must};
+  Glance g = {.block = block, .step = s->run.steps, .samples = s->progress.samples, .must = must};
   for (int i = 0; i < SINK_COUNT; i++) {
     void *own = s->telling[i].own;
     g.due[i] = own && sinks[i]->due(s, own, block, must);
@@ -112,7 +112,7 @@ ampc_status report_step(Session *s, uint32_t block, bool must, bool look)
   }
   if (!g.told && !look) return AMPC_OK;
   ampc_status status = glance_begin(s, g);
-  return !status && g.told ? ampc_clear_metrics(s->rt, block) : status;
+  return !status && g.told ? ampc_clear_metrics(s->run.rt, block) : status;
 }
 
 void report_tell(Session *s, const Glance *g)

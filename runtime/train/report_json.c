@@ -31,8 +31,8 @@ static json_t *path_text(const char *path)
 /* Returns a matrix as a list of rows. */
 static json_t *matrix(const Session *s, uint32_t metric)
 {
-  const ampc_program *p = s->program;
-  const ampc_metric *at = s->told + ampc_metric_slots(p->metrics, metric);
+  const ampc_program *p = s->run.program;
+  const ampc_metric *at = s->run.sums + ampc_metric_slots(p->metrics, metric);
   json_t *rows = json_array();
   for (uint32_t n = metric_classes(&p->metrics[metric]), i = 0; i < n; i++) {
     json_t *row = json_array();
@@ -45,21 +45,21 @@ static json_t *matrix(const Session *s, uint32_t metric)
 
 static json_t *metrics(const Session *s, uint32_t block)
 {
-  const ampc_block *b = &s->program->blocks[block];
+  const ampc_block *b = &s->run.program->blocks[block];
   json_t *out = json_object();
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++)
-    if (field_is_metric(&s->program->metrics[i]))
-      json_object_set_new(out, s->program->metrics[i].name,
-                          !s->known[i]                                ? json_null()
-                          : metric_is_number(&s->program->metrics[i]) ? number(s->values[i])
-                                                                      : matrix(s, i));
+    if (field_is_metric(&s->run.program->metrics[i]))
+      json_object_set_new(out, s->run.program->metrics[i].name,
+                          !s->run.known[i]                                ? json_null()
+                          : metric_is_number(&s->run.program->metrics[i]) ? number(s->run.values[i])
+                                                                          : matrix(s, i));
   return out;
 }
 
 /* Writes a whole line at once, so that a reader has it as soon as the step is done. */
 static void put(Session *s, Json *own, json_t *line)
 {
-  const Ranks *ranks = s->rt->members.ranks;
+  const Ranks *ranks = s->run.rt->members.ranks;
   if (line && ranks) json_object_set_new(line, "rank", json_integer(ranks->rank));
   if (line && ranks) json_object_set_new(line, "ranks", json_integer(ranks->size));
   bool good = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0;
@@ -75,7 +75,7 @@ static void put(Session *s, Json *own, json_t *line)
 
 static ampc_status open_json(Session *s, void **out)
 {
-  if (!s->options->json) return AMPC_OK;
+  if (!s->run.options->json) return AMPC_OK;
   *out = calloc(1, sizeof(Json));
   return *out ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory");
 }
@@ -84,16 +84,16 @@ static bool is_due(Session *s, void *own, uint32_t block, bool must)
 {
   (void)own;
   (void)block;
-  return must || s->steps % (s->options->log ? s->options->log : 1) == 0;
+  return must || s->run.steps % (s->run.options->log ? s->run.options->log : 1) == 0;
 }
 
 static void tell_step(Session *s, void *own, const Record *r)
 {
   if (((Json *)own)->failed) return;
   json_t *line = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "event", "step", "block",
-                           s->program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
-                           (json_int_t)s->total, "epoch", (json_int_t)r->state.epoch + 1, "samples",
-                           (json_int_t)r->samples, "metrics", metrics(s, r->block));
+                           s->run.program->blocks[r->block].name, "step", (json_int_t)r->step, "of",
+                           (json_int_t)s->run.total, "epoch", (json_int_t)r->state.epoch + 1,
+                           "samples", (json_int_t)r->samples, "metrics", metrics(s, r->block));
   for (uint32_t i = 0; i < s->n_fields; i++) {
     const Field *f = &s->fields[i];
     json_object_set_new(
@@ -107,8 +107,9 @@ static void tell_evaluated(Session *s, void *own, uint32_t block)
 {
   if (((Json *)own)->failed) return;
   put(s, own,
-      json_pack("{s:s, s:s, s:I, s:o}", "event", "eval", "block", s->program->blocks[block].name,
-                "step", (json_int_t)s->steps, "metrics", metrics(s, block)));
+      json_pack("{s:s, s:s, s:I, s:o}", "event", "eval", "block",
+                s->run.program->blocks[block].name, "step", (json_int_t)s->run.steps, "metrics",
+                metrics(s, block)));
 }
 
 static const char *reason(const Session *s, ampc_status status)
@@ -122,7 +123,7 @@ static void tell_end(Session *s, Json *own, ampc_status status)
 {
   json_t *line =
       json_pack("{s:s, s:s, s:i, s:I, s:o}", "event", "end", "reason", reason(s, status), "status",
-                (int)status, "step", (json_int_t)s->steps, "saved", path_text(s->saved));
+                (int)status, "step", (json_int_t)s->run.steps, "saved", path_text(s->saved));
   if (status) json_object_set_new(line, "error", json_string(ampc_last_error()));
   put(s, own, line);
 }
@@ -131,7 +132,7 @@ static void tell_end(Session *s, Json *own, ampc_status status)
 static ampc_status end_json(Session *s, void *own, ampc_status status)
 {
   Json unopened = {false}, *json = own ? own : &unopened;
-  if (s->options->json && !json->failed) tell_end(s, json, status);
+  if (s->run.options->json && !json->failed) tell_end(s, json, status);
   bool lost = json->failed;
   free(own);
   if (status || !lost) return AMPC_OK;

@@ -15,10 +15,10 @@ const char *ampc_resume_path(const ampc_program *program)
 /* Whether the job or --save writes this file, so that it is missing in the first run. */
 static bool is_saved_to(const Session *s, const char *path)
 {
-  const char *given = s->options->save;
+  const char *given = s->run.options->save;
   bool saved = given && strcmp(given, path) == 0;
-  for (uint32_t i = 0; i < s->program->n_blocks && !saved; i++) {
-    const char *own = s->program->blocks[i].save;
+  for (uint32_t i = 0; i < s->run.program->n_blocks && !saved; i++) {
+    const char *own = s->run.program->blocks[i].save;
     saved = own && strcmp(own, path) == 0;
   }
   return saved;
@@ -26,7 +26,7 @@ static bool is_saved_to(const Session *s, const char *path)
 
 ampc_status resume_settle(Session *s, ampc_train_options *own)
 {
-  const char *path = ampc_resume_path(s->program);
+  const char *path = ampc_resume_path(s->run.program);
   if (own->resume || own->fresh || !path) return AMPC_OK;
   if (access(path, F_OK) == 0) {
     own->resume = path;
@@ -47,12 +47,12 @@ ampc_status resume_settle(Session *s, ampc_train_options *own)
 
 void resume_tell(Session *s)
 {
-  const char *path = s->options->resume;
-  if (*s->rt->other_part && session_leads(s))
+  const char *path = s->run.options->resume;
+  if (*s->run.rt->other_part && session_leads(s))
     progress_warn(&s->progress,
                   "warning: %s was trained on samples of %s, which differ from those of the train "
                   "block now: eval blocks may read samples that it was trained on",
-                  path, s->rt->other_part);
+                  path, s->run.rt->other_part);
   if (s->resume_of_job)
-    progress_note(&s->progress, "continues from %s, step %lld", path, (long long)s->steps);
+    progress_note(&s->progress, "continues from %s, step %lld", path, (long long)s->run.steps);
 }

@@ -6,7 +6,7 @@
 void sorted_warn(const Session *s, uint32_t block)
 {
   char text[1024], shown[1024];
-  if (!session_leads(s) || !s->data->find_sorted) return;
-  if (s->data->find_sorted(s->batches[block], text, sizeof text))
+  if (!session_leads(s) || !s->run.data->find_sorted) return;
+  if (s->run.data->find_sorted(s->run.batches[block], text, sizeof text))
     fprintf(stderr, "warning: %s\n", ampc_show(shown, sizeof shown, text, ""));
 }

@@ -15,7 +15,7 @@
 
 static Ranks *ranks_of(const Session *s)
 {
-  return s->rt->members.ranks;
+  return s->run.rt->members.ranks;
 }
 
 bool session_leads(const Session *s)
@@ -82,12 +82,12 @@ void session_busy(const Session *s)
 
 ampc_status session_share(const Session *s, uint32_t block)
 {
-  const Members *m = &s->rt->members;
+  const Members *m = &s->run.rt->members;
   if (m->all == 1) return AMPC_OK;
-  if (!s->data->share)
+  if (!s->run.data->share)
     return ampc_fail(AMPC_BAD_USAGE, "this source of data cannot be shared out to %u ranks",
                      m->all / m->n);
-  return s->data->share(s->batches[block], m->first, m->first + m->n, m->all);
+  return s->run.data->share(s->run.batches[block], m->first, m->first + m->n, m->all);
 }
 
 /* ---- the same run on all ranks ---- */
@@ -110,17 +110,17 @@ __attribute__((format(printf, 2, 3))) static void add(Facts *f, const char *form
 
 static void add_run(Facts *f, const Session *s)
 {
-  const ampc_program *p = s->program;
-  const ampc_train_options *o = s->options;
+  const ampc_program *p = s->run.program;
+  const ampc_train_options *o = s->run.options;
   add(f, "%s for %s in %s\n", p->source, p->target, p->precision);
   add(f, "model %016llx\n", (unsigned long long)p->model_hash);
   add(f, "settings %s\n", p->config ? p->config : "");
   for (uint32_t i = 0; i < p->n_settings; i++) {
     float value = 0;
-    runtime_read_setting(s->rt, i, &value);
+    runtime_read_setting(s->run.rt, i, &value);
     add(f, "%s = %.9g\n", p->settings[i].name, (double)value);
   }
-  add(f, "seed %llu\nstep %lld\n", (unsigned long long)s->seed, (long long)s->steps);
+  add(f, "seed %llu\nstep %lld\n", (unsigned long long)s->seed, (long long)s->run.steps);
   add(f, "--resume %s\n--save %s\n", o->resume ? o->resume : "", o->save ? o->save : "");
   add(f, "--steps %lld\n--max-time %g\n", (long long)o->steps, o->max_time);
   add(f, "--save-every %lld\n--log %lld\n", (long long)o->save_every, (long long)o->log);
@@ -134,13 +134,13 @@ static void add_run(Facts *f, const Session *s)
 ampc_status session_same(const Session *s)
 {
   Facts run = {.size = 0}, data = {.size = 0};
-  const ampc_program *p = s->program;
+  const ampc_program *p = s->run.program;
   if (!ranks_of(s)) return AMPC_OK;
   add_run(&run, s);
   for (uint32_t i = 0; i < p->n_blocks; i++)
-    if (s->batches[i])
+    if (s->run.batches[i])
       add(&data, "block %s: %lld batches\n", p->blocks[i].name,
-          (long long)s->data->per_epoch(s->batches[i]));
+          (long long)s->run.data->per_epoch(s->run.batches[i]));
   ampc_status status = ranks_same(ranks_of(s), "the run", run.text);
   return status ? status : ranks_same(ranks_of(s), "the data", data.text);
 }

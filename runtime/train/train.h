@@ -1,8 +1,8 @@
 /* Shared by the files of the training loop. */
 #pragma once
 #include "judge.h"
+#include "run.h"
 #include "runtime/members.h"
-#include "runtime/metric.h"
 
 typedef struct Session Session;
 typedef struct Field Field; /* fields.h */
@@ -16,7 +16,7 @@ typedef struct Field Field; /* fields.h */
 #define SINK_ENUM(name) SINK_##name,
 enum { SINKS(SINK_ENUM) SINK_COUNT };
 
-typedef struct Record { /* a step as sinks report it; its metrics are in Session.values */
+typedef struct Record { /* a step as sinks report it; its metrics are in Run.values */
   uint32_t block;
   int64_t step, samples; /* samples trained since this process started */
   ampc_state state;
@@ -53,7 +53,7 @@ typedef struct Progress {
   bool silent;             /* prints nothing, not even warnings: another rank leads */
   bool line_open;          /* the terminal's current line has no newline yet */
   double started, printed; /* values of seconds_now() */
-  double paused;           /* seconds spent on evaluation and saving since the start */
+  double paused;           /* seconds spent on saving since the start */
   int64_t samples, steps;  /* number of samples and steps trained since the start */
 } Progress;
 
@@ -72,36 +72,26 @@ typedef struct Telling {  /* a sink in this run */
 } Telling;
 
 struct Session {
-  ampc_runtime *rt;
-  const ampc_program *program;
-  const ampc_data_interface *data;
-  const ampc_train_options *options;
+  Run run;
   uint64_t seed;
-  ampc_batches **batches; /* one per block; NULL if the run does not need it */
-  double *values;         /* one per metric: its last value */
-  bool *known;            /* one per metric: whether the reported steps have a value */
-  ampc_metric *told;      /* the sums from which `values` are computed: ampc_metric_slots entries */
   Telling telling[SINK_COUNT];
   double *rates;  /* one per optimizer: its last learning rate */
   double *scales; /* one per optimizer: its loss scale, if each has its own */
-  Field *fields;  /* what logs report of a step besides `values` */
+  Field *fields;  /* what logs report of a step besides `run.values` */
   uint32_t n_fields;
   int *locks;         /* one per block: the lock on its checkpoint file, or -1 */
-  int64_t *evaluated; /* one per block: the step of its last evaluation, or -1 */
-  int64_t *logged;    /* one per block: as `evaluated`, but only evaluations that were in the log at
-                         the start */
-  int64_t steps, total; /* steps: attempted, including before a resume; total: of the run */
-  bool resume_of_job;   /* options->resume comes from the job */
-  const char *path;     /* where the current train block saves, or NULL */
-  const char *saved;    /* the last checkpoint that this run wrote, or NULL */
+  int64_t *logged;    /* one per block: the step of its last evaluation in the log at the start, or
+                         -1 */
+  double seconds;     /* that the last call of run_next took */
+  bool resume_of_job; /* options->resume comes from the job */
+  const char *path;   /* where the current train block saves, or NULL */
+  const char *saved;  /* the last checkpoint that this run wrote, or NULL */
   int64_t saved_step;
-  bool judged;                 /* an evaluation has since changed what a checkpoint stores */
-  ampc_data_position position; /* position of the next step */
-  double deadline;             /* seconds_now() at which --max-time ends the run, or infinity */
+  bool saves;      /* a checkpoint was due at this step */
+  double deadline; /* seconds_now() at which --max-time ends the run, or infinity */
   bool out_of_time;
   bool ending, save_asked; /* signals: the run is to end; a checkpoint is to be written */
   bool alike; /* the run failed on all ranks for the same reason, and they have not agreed on it */
-  bool stale; /* early stop ends the current train block */
   bool log_failed; /* the log in --log-dir is incomplete; the user was warned */
   Progress progress;
   Glance glances[LOOKS]; /* ring of unread copies; the index is the `slot` of Device.look */
@@ -148,20 +138,11 @@ ampc_status glance_begin(Session *s, Glance g);
  * step to the sinks that are due. `wait`: first waits for all copies. */
 ampc_status glances_take(Session *s, bool wait);
 
-/* ---- evaluate.c ---- */
-/* Computes s->values of a block from s->told. */
-void session_set_values(Session *s, uint32_t block);
-/* Runs the eval blocks that are due after a step; with `last`, all that have not run at this
- * step. */
-ampc_status evaluate_due(Session *s, bool epoch_ended, bool last);
-
 /* ---- train.c ---- */
 /* Calls lost_check with the run's last checkpoint. If it returns an error, calls options->lost. */
 ampc_status check_state(Session *s, const ampc_state *state);
 /* Writes a checkpoint unless the last one has the same contents. Applies --keep-last. */
 ampc_status session_save(Session *s, const char *path);
-/* Returns the batches per epoch, as the options limit them. */
-int64_t session_batches(const Session *s, uint32_t block);
 
 /* ---- report.c: passes steps to the sinks that are due ---- */
 ampc_status report_open(Session *s);
@@ -181,17 +162,8 @@ int64_t report_every(const Session *s, uint32_t block); /* steps between lines *
 ampc_status keep_check(const Session *s); /* call it before the first step */
 ampc_status keep_last(const Session *s);  /* call it after s->saved is written */
 void keep_begin(Session *s); /* when a train block begins: says which metrics count as better */
-/* Saves and keeps the run's state after a block's evaluation, if it is among the best. */
-ampc_status keep_best(Session *s, uint32_t block);
-
-/* ---- early_stop.c ---- */
-/* Returns the evaluations without an improvement after which a train block ends; 0: never. */
-int64_t early_stop_of(const Session *s, uint32_t block);
-ampc_status early_stop_check(const Session *s); /* before the first step */
-/* Begins early stop for a train block; `anew`: at its first step. */
-void early_stop_begin(Session *s, bool anew);
-/* Counts the evaluation of a block. */
-void early_stop_note(Session *s, uint32_t block);
+/* Saves and keeps the run's state after the evaluation that ranks it, if it is among the best. */
+ampc_status keep_best(Session *s);
 
 /* ---- progress.c ---- */
 void progress_start(Progress *p, bool quiet);

@@ -6,8 +6,8 @@
 /* Refuses a file to which the run saves its checkpoint. */
 static ampc_status check_apart(const Session *s, const char *path)
 {
-  for (uint32_t i = 0; i < s->program->n_blocks; i++) {
-    const char *save = s->options->save ? s->options->save : s->program->blocks[i].save;
+  for (uint32_t i = 0; i < s->run.program->n_blocks; i++) {
+    const char *save = s->run.options->save ? s->run.options->save : s->run.program->blocks[i].save;
     if (save && (strcmp(save, path) == 0 || file_is_same(save, path)))
       return ampc_fail(AMPC_BAD_USAGE,
                        "--save-weights %s: the run saves its checkpoint to %s; give the weights "
@@ -19,7 +19,7 @@ static ampc_status check_apart(const Session *s, const char *path)
 
 ampc_status weights_check(const Session *s)
 {
-  const char *path = s->options->save_weights;
+  const char *path = s->run.options->save_weights;
   if (!path) return AMPC_OK;
   ampc_status status = check_apart(s, path);
   return status || !session_leads(s) ? status : file_check_writable(path, &file_weights);
@@ -27,10 +27,10 @@ ampc_status weights_check(const Session *s)
 
 ampc_status weights_save(Session *s)
 {
-  const char *path = s->options->save_weights;
+  const char *path = s->run.options->save_weights;
   if (!path) return AMPC_OK;
   session_busy(s);
-  ampc_status status = session_agree(s, ampc_weights_save(s->rt, path));
+  ampc_status status = session_agree(s, ampc_weights_save(s->run.rt, path));
   if (!status) progress_note(&s->progress, "saved the weights to %s", path);
   return status;
 }

@@ -62,7 +62,7 @@ def check_block(b, inspected, threads, predicts):
     check(names == [c["name"] for c in inspected["commands"]], f"{where}: commands {names}")
     check(near(sum(c["us"] for c in b["commands"]), b["us"]), f"{where}: commands do not add up to the step")
     check(b["step_us"] >= b["us"] > 0 and b["loader_us"] > 0 and b["upload_us"] > 0, f"{where}: {b['step_us']}, {b['us']}")
-    for by in ("kind", "layer", "line"):
+    for by in ("work", "layer", "line"):
         rows = b["by_" + by]
         check(near(sum(r["us"] for r in rows), b["us"]), f"{where}: sums by {by}")
         check(sum(r["commands"] for r in rows) == len(names), f"{where}: commands by {by}")
@@ -183,7 +183,7 @@ def check_ranges(amp, device):
 def check_table(amp):
     text = run(amp, "profile", "--device", "cpu", "--steps", "2", "job.amp").stdout
     check(all(len(line) <= 80 for line in text.splitlines()), "a line is wider than 80 columns")
-    for words in ("blocks_*_fc_linear", "\nkind ", "\nlayer ", "\nline ", "\nproduct ", "\nrnn ", "\n20: minimize cross_entropy", "eval, batch 80: ",
+    for words in ("blocks_*_fc_linear", "\nwork ", "\nlayer ", "\nline ", "\nproduct ", "\nrnn ", "\n20: minimize cross_entropy", "eval, batch 80: ",
                   "a step takes "):
         check(words in text, f"the table has no {words!r}")
     wide = run(amp, "profile", "--device", "cpu", "--steps", "2", "--wide", "job.amp").stdout

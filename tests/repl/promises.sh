@@ -30,6 +30,22 @@ same "a loaded run continues" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
 same "amp train continues a session" "$work/train" "$work/resumed"
 
+# Two train blocks: the same steps, and the same evaluations between them.
+{ grep -v '^eval' "$job"
+  cat <<'END'
+train x, y in numbers(256) with batch=16, epochs=4, name="more" { minimize cross_entropy(net(x), y) with opt }
+eval x, y in numbers(128) with batch=64 { metric acc = accuracy(net(x), y) }
+END
+} >"$work/two.amp"
+"$amp" train --json --save "$work/two" "$work/two.amp" 2>/dev/null |
+  sed -nE 's/^."event":"eval",.*"acc":(0\.[0-9]{3}).*/\1/p' >"$work/a"
+printf ':train 3\n:train\n:save %s\n' "$work/two_repl" | "$amp" repl "$work/two.amp" >"$work/out" 2>&1
+sed -nE 's/^eval acc: (0\.[0-9]{3}).*/\1/p' "$work/out" >"$work/b"
+same "the bytes of two blocks" "$work/two" "$work/two_repl"
+same "the evaluations of two blocks" "$work/a" "$work/b"
+[ "$(wc -l <"$work/b")" = 8 ] || failed "$(wc -l <"$work/b") evaluations of two blocks"
+rm -f "$work/a" "$work/b"
+
 # :undo and :reload keep the weights.
 printf ':train 5\n:const HIDDEN=24\n:undo\n:set lr=0.5\n:undo\ndef f(x) { return x }\n:reload\n:train\n:save %s\n' \
   "$work/undone" | session
@@ -122,11 +138,11 @@ session <"$work/typed" && failed ":write over a file"
 says ":write prints the command to run it" "^wrote $work/typed.amp: amp train $work/typed.amp\$"
 says ":write reports omitted statements" '^1 statement of the session is not part of a program'
 says ":write does not write over a file" "typed.amp exists; :write! $work/typed.amp overwrites it"
-says ":write names what has no place in a text" 'amp train --set opt.beta1=0.8 '
+grep -qx 'opt.beta1 = 0.8' "$work/more.amp" || failed ":write of what the text does not name"
 for line in '# A job that trains in no time, for sessions.' 'const HIDDEN = 24' 'precision bf16' \
-  '  fc2 = Linear(hidden, 4) # a comment of the prompt' 'optimizer opt = AdamW(net, lr=0.004, weight_decay=0.1)' \
-  'train x, y in numbers(256) with batch=16, epochs=4, log=4, seed=77 {' \
-  'eval x, y in numbers(64) with name="more", batch=8, steps=3 { metric other = accuracy(net(x), y) }'; do
+  '  fc2 = Linear(hidden, 4) # a comment of the prompt' 'optimizer opt = AdamW(net, lr=0.01)' \
+  'eval x, y in numbers(64) with name="more" { metric other = accuracy(net(x), y) }' \
+  'opt.lr = 0.004' 'opt.weight_decay = 0.1' 'train.batch = 16' 'train.seed = 77' 'eval2.steps = 3' 'eval2.batch = 8'; do
   grep -qxF "$line" "$work/typed.amp" || failed ":write lacks $line"
 done
 "$amp" train --quiet --steps 11 --save "$work/written.st" "$work/typed.amp" >/dev/null 2>&1 ||
@@ -157,14 +173,16 @@ written() {
   same "the weights of $from, $*" "$work/a" "$work/b"
 }
 has() { grep -qxF "$1" "$work/new.amp" || { failed ":write lacks $1"; cat "$work/new.amp"; }; }
-# a positional argument of a schedule has no name in the text
+# schedules, groups; a line of the job is changed where it stands, and goes with its optimizer
 sed 's/=0.01/=cosine_schedule(0.01, steps=32)/' "$job" >"$work/schedule.amp"
-printf ':set opt.lr.peak=0.2\n' | written "$work/schedule.amp"
-says "an argument by position" 'amp train --set opt.lr.peak=0.2 '
-sed 's/lr=\(.*\)(0.01, steps=32)/\1(peak=(0.01), steps=(32))/' "$work/schedule.amp" >"$work/named.amp"
-printf ':set opt.lr.peak=0.2\n:set opt.lr.warmup=2\n' | written "$work/named.amp"
-has 'optimizer opt = AdamW(net, cosine_schedule(peak=(0.2), steps=(32)))'
-says "an argument that has no place" 'amp train --set opt.lr.warmup=2 '
+printf ':set opt.lr.peak=0.2\n:set opt.lr.warmup=2\n' | written "$work/schedule.amp"
+has 'opt.lr.peak = 0.2'
+cp "$work/new.amp" "$work/again.amp"
+printf ':set opt.lr.peak=0.3\n' | written "$work/again.amp"
+has 'opt.lr.peak = 0.3'
+[ "$(grep -c 'opt.lr.peak' "$work/new.amp")" = 1 ] || failed ":write repeats a line"
+printf 'optimizer opt = SGD(net, lr=0.5)\n' | written "$work/again.amp"
+grep -q 'opt.lr' "$work/new.amp" && failed ":write keeps the settings of another optimizer"
 sed 's/lr=0.01/multistep_schedule(lr=0.01, milestones=[4])/' "$job" >"$work/steps.amp"
 printf ':set opt.lr.start=0.2\n' | written "$work/steps.amp"
 # the seed of the session overrides the seeds of blocks
@@ -180,8 +198,9 @@ printf 'const WIDE = 4\n' >"$work/a folder/wide.amp"
     -e 's/\bnumbers(256)/(&)/' "$job"; } >"$work/brackets.amp"
 printf '%s\n' :const\ OUT=/c ':set opt.lr=0.5' ':set train.seed=7' ':set eval.steps=1' |
   written "$work/brackets.amp" -I "$work/a folder"
-for line in 'const OUT = "/c"' 'optimizer opt = AdamW((net), lr=0.5)' '  (4)), seed=7 {'; do has "$line"; done
-grep -q 'with batch=(64), steps=1 {' "$work/new.amp" || failed ":write behind a value in brackets"
+for line in 'const OUT = "/c"' 'opt.lr = 0.5' 'train.seed = 7' 'eval.steps = 1'; do has "$line"; done
+printf ':const WIDE=3\n' | written "$work/brackets.amp" -I "$work/a folder"
+says "a const of an import" 'amp train -D WIDE=3 -I '
 
 # :set compiles nothing, and known kernels are not built again.
 before=$(built)

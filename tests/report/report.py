@@ -99,10 +99,10 @@ def check_looks(b, name, page, pictures):
 
 def check_cast(b, data):
     """Opens a cast by mouse, then by keyboard alone from the top of the page."""
-    cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and n["why"].startswith("for "))
-    why = data["nodes"][cast]["why"]
+    cast = next(i for i, n in enumerate(data["nodes"]) if n["cast"] and n["phase"] == "forward" and n["reason"].startswith("for "))
+    why = data["nodes"][cast]["reason"]
     b.value("for (const d of document.querySelectorAll('#graph details')) d.open = true")
-    shown = [n["why"] for n in data["nodes"] if n["cast"] and n["phase"] == "forward"]
+    shown = [n["reason"] for n in data["nodes"] if n["cast"] and n["phase"] == "forward"]
     b.value(f"document.querySelectorAll('#graph .cast')[{shown.index(why)}].id = 'wanted'")
     b.click("#wanted")
     check(b.value("document.querySelector('.told')?.textContent.includes(" + json.dumps(why) + ")"),
@@ -177,7 +177,7 @@ def check_measured(b, amp, work, pictures):
     check(b.value("document.documentElement.dataset.hacked") is None, "text of the job is run beside measured times")
     with open(profile, encoding="utf-8") as f:
         block = json.load(f)["blocks"][0]
-    wanted = sum(len(block[k]) for k in ("by_kind", "by_layer", "by_line", "commands"))
+    wanted = sum(len(block[k]) for k in ("by_work", "by_layer", "by_line", "commands"))
     check(b.value("document.querySelectorAll('#measured tbody tr').length") == wanted, "rows of measured times")
     check(b.value("document.querySelector('#measured thead').textContent.includes('idle')"), "no idle time")
     own = next(i for i, k in enumerate(data_of(page)[1]["kernels"]) if k["text"])
@@ -295,7 +295,7 @@ def check_tune(b, amp, work, pictures):
     hostile = "</script><img src=x onerror=\"document.documentElement.dataset.hacked = 'yes'\">"
     over = {**tune["modules"][2], "greatest": 7e4, "steps_over": 3, "type": hostile}
     with_pins = {**tune, "job": hostile, "gpu": hostile, "modules": [*tune["modules"][:2], over, *tune["modules"][3:]], "pins": [
-        {"path": "net.blocks.1", "type": "f32", "why": hostile, "us": 1.25}, {"path": "", "type": hostile, "why": "b", "us": None}]}
+        {"path": "net.blocks.1", "type": "f32", "reason": hostile, "us": 1.25}, {"path": "", "type": hostile, "reason": "b", "us": None}]}
     with_pins["trials"] = [{**t, "precision": t["precision"] + hostile} for t in tune["trials"]]
     with_pins["chosen"] += hostile
     draw(with_pins, "tune")

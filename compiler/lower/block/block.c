@@ -155,7 +155,7 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
     if (!applies(o, decl)) continue;
     Datum v = arg ? eval(l, s, arg->value) : (Datum){.kind = (uint8_t)o->kind};
     const char *key = arena_printf(l->arena, "%s.%s", block, o->name);
-    bool given = arg || setting_override(l, key);
+    bool given = arg || setting_given(l, key);
     Span span = arg ? arg->value->span : decl->span;
     if (d_is(v, D_error) || !setting_value(l, key, &v, &span))
       good = false;
@@ -428,7 +428,7 @@ void lower_members(Lower *l)
     int64_t n;
     Datum v = arg ? eval(l, scope_new(l, NULL, l->job, NULL), arg->value) : d_int(1);
     if (d_is(v, D_error) || !setting_value(l, key, &v, &span)) return;
-    if (!arg && !setting_override(l, key)) continue;
+    if (!arg && !setting_given(l, key)) continue;
     if (!want_count(l, v, span, "`shards`", (Counts){1, AMPC_MOST_MEMBERS}, &n)) return;
     if (n & (n - 1)) fail(l, E209, span, "`shards` is a power of 2, got %lld", (long long)n);
     if (n % ranks)

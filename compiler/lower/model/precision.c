@@ -209,7 +209,7 @@ static const Level *level_of(Lower *l, Scope *s, const char *given, const Decl *
 /* Finds the precision of the job, from the command line or its text; false after a message. */
 static bool job_kind(Lower *l, Scope *s, const Decl *decl, RegionKind *out)
 {
-  const char *given = setting_override(l, "precision");
+  const char *given = setting_text_given(l, "precision");
   *out = REGION_f32;
   l->level = level_of(l, s, given, decl);
   if (l->level) return *out = l->level->kind, true;
@@ -235,7 +235,7 @@ void lower_precision(Lower *l, const Decl *decl)
 {
   Scope *s = scope_new(l, NULL, l->job, NULL);
   RegionKind kind;
-  bool given = setting_override(l, "precision") != NULL, scaled = false;
+  bool given = setting_given(l, "precision"), scaled = false;
   if (!job_kind(l, s, decl, &kind)) return;
   l->g->precision = region_kind_names[kind];
   if (!decl && !given) {

@@ -108,7 +108,7 @@ static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
   for (uint32_t i = 0; i < o->n_settings; i++) {
     bool whole = strcmp(o->setting[i], "clip_norm") == 0 || strcmp(o->setting[i], "ema") == 0;
     const char *key = arena_printf(l->arena, "%s.%s", g->key, o->setting[i]);
-    if (whole || g->own[i] || !setting_override(l, key)) continue;
+    if (whole || g->own[i] || !setting_given(l, key)) continue;
     if (!set_one(l, o, g, o->setting[i], o->value[i], span)) return false;
   }
   return true;

@@ -76,7 +76,7 @@ static Value argument_node(Lower *l, const Purpose *to, const InputInfo *input, 
 {
   const char *object = to->key ? to->key : l->run->name;
   const char *key = arena_printf(l->arena, "%s.%s", object, to->key ? name : "schedule_steps");
-  if (own && !setting_override(l, key)) return length_node(l, key, to->span, to->key != NULL);
+  if (own && !setting_given(l, key)) return length_node(l, key, to->span, to->key != NULL);
   if (!to->key && !own) return ir_number(l->c, &l->at, number);
   Datum v = own ? d_of(D_none) : d_float(number);
   ampc_domain domain = to->domain;

@@ -41,6 +41,16 @@ static void bmp_palette(const WholePicture *p, Bmp *b, int64_t header)
   for (int64_t i = 0; i < n; i++) memcpy(b->palette[i], p->bytes + at + i * entry, 3);
 }
 
+/* Of masks, only those of 32 bits are read, with blue, green and red bytes in this order. */
+static bool is_read_bmp(const WholePicture *p, int bits, uint32_t packed)
+{
+  bool usual = packed == BMP_FIELDS && bits == 32 && p->size >= BMP_HEAD + BMP_INFO + 12 &&
+               little(p->bytes + 54, 4) == 0xff0000 && little(p->bytes + 58, 4) == 0xff00 &&
+               little(p->bytes + 62, 4) == 0xff;
+  bool known = bits == 1 || bits == 4 || bits == 8 || bits == 24 || bits == 32;
+  return known && (packed == BMP_PLAIN || usual);
+}
+
 static ampc_status bmp_head(WholePicture *p, Bmp *b)
 {
   *b = (Bmp){0};
@@ -56,12 +66,7 @@ static ampc_status bmp_head(WholePicture *p, Bmp *b)
   b->bits = (int)little(p->bytes + (core ? 24 : 28), 2);
   b->pixels = little(p->bytes + 10, 4);
   if (p->width < 1 || p->height < 1) return damaged(p, "it has no pixels");
-  /* Masks of 32 bits: only those of blue, green and red bytes in this order. */
-  bool usual = packed == BMP_FIELDS && b->bits == 32 && p->size >= BMP_HEAD + BMP_INFO + 12 &&
-               little(p->bytes + 54, 4) == 0xff0000 && little(p->bytes + 58, 4) == 0xff00 &&
-               little(p->bytes + 62, 4) == 0xff;
-  bool known = b->bits == 1 || b->bits == 4 || b->bits == 8 || b->bits == 24 || b->bits == 32;
-  if (!known || (packed != BMP_PLAIN && !usual))
+  if (!is_read_bmp(p, b->bits, packed))
     return ampc_fail(
         AMPC_BAD_FILE,
         "%s is a BMP of %d bits with compression %u; read are BMPs of 1, 4, 8, 24 and 32 "
