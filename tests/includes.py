@@ -76,7 +76,7 @@ ROOMS = {
                    " runtime/train",
     "runner/onnx": "",
     "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
-    "runner/import": "compiler compiler/cli compiler/diag runner job runner/onnx runtime/state",
+    "runner/import": "compiler compiler/cli compiler/diag compiler/lower/interpret compiler/syntax runner job runner/onnx runtime/state",
     "runner/weights": "compiler/cli runner runtime/state",
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
     "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",

@@ -190,6 +190,8 @@ static const char *class_of(Modules *m, const Module *module)
   if (module->class_name)
     return text(m->r, module->library ? "%sSteps" : "%s", capital(m, module->class_name));
   while (module->parent && !isalpha((unsigned char)*module->name)) module = module->parent;
+  if (isupper((unsigned char)*module->name)) /* a member of this name would hide the class */
+    return text(m->r, "%sModule", module->name);
   return *module->name ? capital(m, module->name) : "Net";
 }
 

@@ -282,13 +282,27 @@ static void count_uses(Forward *f)
   for (uint32_t i = 0; i < f->c->out.n; i++) m->left[f->c->out.at[i]]++;
 }
 
+/* Adds all lines of a step but the last one, which is returned. */
+static const char *add_statements(Forward *f, const char *lines)
+{
+  int depth = 0;
+  for (const char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+    depth -= *lines == '}';
+    text_printf(&f->out, "%*s%.*s\n", 4 + 2 * depth, "", (int)(end - lines), lines);
+    depth += end[-1] == '{';
+  }
+  return lines;
+}
+
 static void add_entry(Forward *f, const Entry *e)
 {
   const Step *s = e->step ? &f->m->r->steps.at[e->step - 1] : NULL;
   const uint32_t *use = s ? s->use : e->call->in.at, n = s ? s->n_use : e->call->in.n;
   const char *expression;
+  bool lines = s && strchr(s->text, '\n');
   do expression = s ? step_text(f, s) : call_text(f, e->call);
-  while (strlen(expression) > LONGEST_INLINE && shorten(f, use, n));
+  while (!lines && strlen(expression) > LONGEST_INLINE && shorten(f, use, n));
+  if (lines) expression = add_statements(f, expression);
   for (uint32_t i = 0; i < n; i++) f->m->left[use[i]]--;
   if (s)
     add_results(f, expression, use, n, s->out, s->n_out);

@@ -78,7 +78,18 @@ static void warn(const char *message)
   fprintf(stderr, "amp import: warning: %s\n", message);
 }
 
-static int report_refused(const Reader *r)
+/* The sizes that were guessed: "H=224, W=224"; "": none. */
+static const char *guessed_sizes(Reader *r)
+{
+  const char *all = "";
+  for (uint32_t i = 0; i < r->sizes.n; i++)
+    if (!r->sizes.at[i].given)
+      all = text(r, "%s%s%s=%lld", all, *all ? ", " : "",
+                 arena_shown(r->arena, r->sizes.at[i].key, ""), (long long)r->sizes.at[i].at[0]);
+  return all;
+}
+
+static int report_refused(Reader *r)
 {
   char op[100], why[200], node[200];
   uint32_t n = 0;
@@ -92,7 +103,23 @@ static int report_refused(const Reader *r)
             f->count == 1 ? "" : "s",
             ampc_show(node, sizeof node, *f->node ? f->node : "without a name", ""));
   }
+  const char *guessed = guessed_sizes(r);
+  if (r->refused_by_compiler && *guessed)
+    fprintf(stderr, "sizes that the model leaves open were guessed (%s): give yours with --size\n",
+            guessed);
+  else if (r->refused_by_compiler && r->sizes.n)
+    fprintf(stderr, "if the sizes do not fit the net, change --size\n");
   return 1;
+}
+
+/* What holds for the sizes of the job, and perhaps not for others. */
+static void warn_of_sizes(Reader *r)
+{
+  for (uint32_t i = 0; i < r->granted.n; i++)
+    warn(arena_printf(r->arena, "taken for granted, whatever the sizes are: %s", r->granted.at[i]));
+  if (r->only_first)
+    warn(arena_printf(r->arena, "the job may fit only the sizes that it has; with others, %s",
+                      r->only_first));
 }
 
 /* PyTorch's exporter changes a net for inference unless it is told not to. */
@@ -241,8 +268,10 @@ static const char *first_error(Arena *arena, const ImportCommand *cmd, const cha
 
 /* Returns the job, without its train block if only that does not compile; NULL: a message has been
  * printed. */
-static const char *choose_job(Arena *arena, const ImportCommand *cmd, const JobText *job)
+static const char *choose_job(Reader *r, const ImportCommand *cmd, const JobText *job)
 {
+  Arena *arena = r->arena;
+  const char *guessed = guessed_sizes(r);
   const char *error = first_error(arena, cmd, job->whole, false);
   if (!error) return job->whole;
   if (!job->why && !first_error(arena, cmd, job->untrained, false)) {
@@ -252,11 +281,11 @@ static const char *choose_job(Arena *arena, const ImportCommand *cmd, const JobT
   }
   first_error(arena, cmd, job->whole, true);
   fprintf(stderr, "amp import: the job does not compile, so nothing was written; %s\n",
-          *job->guessed
+          *guessed
               ? arena_printf(
                     arena,
                     "sizes that the model leaves open were guessed (%s): give yours with --size",
-                    job->guessed)
+                    guessed)
           : cmd->freeze || cmd->sizes.n ? "change --size or --freeze"
                                         : "please report this with the model");
   return NULL;
@@ -299,20 +328,20 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
   OnnxModel *model;
   Reader r;
   JobText job;
+  const ReadWishes read = {cmd->model, folder_of(arena, cmd->model), cmd->train, cmd->sizes.at,
+                           cmd->sizes.n};
   ampc_status status = onnx_read(arena, cmd->model, &model);
-  if (!status)
-    status = read_model(&r, arena, model, cmd->model, folder_of(arena, cmd->model), cmd->train);
+  if (!status) status = read_model(&r, arena, model, &read);
   if (!status) status = file_check_writable(cmd->weights, &file_weights);
   if (!status) status = check_job(cmd);
   if (status) return (int)status;
   if (r.refused.n) return report_refused(&r);
   warn_of_export(&r);
-  const JobWishes wishes = {file_name(cmd->model), weights_in_job(arena, cmd), cmd->freeze,
-                            cmd->sizes.at, cmd->sizes.n};
-  status = job_text(&r, &wishes, &job);
-  if (status) return (int)status;
+  warn_of_sizes(&r);
+  const JobWishes wishes = {file_name(cmd->model), weights_in_job(arena, cmd), cmd->freeze};
+  job_text(&r, &wishes, &job);
   warn_of_names(&r);
-  const char *text = choose_job(arena, cmd, &job);
+  const char *text = choose_job(&r, cmd, &job);
   if (!text) return 1;
   status = write_weights(&r, cmd);
   if (!status) status = file_write(cmd->out, &file_job, text, (int64_t)strlen(text));

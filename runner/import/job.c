@@ -7,19 +7,10 @@
 #include "compiler/base/json.h"
 #include "modules.h"
 
-enum { BATCH = 32, IMAGE_SIZE = 224, OTHER_SIZE = 16 /* of axes that the file leaves open */ };
-
-typedef struct Size { /* a constant for an open size: "LENGTH" */
-  const char *name;
-  int64_t n;
-  bool given; /* by the user */
-} Size;
-
 typedef struct Job {
   Modules m;
   Reader *r;
   Text out;
-  VEC(Size) sizes;
   VEC(const char *) names; /* of the arguments */
 } Job;
 
@@ -32,114 +23,36 @@ static const char *upper(Job *j, const char *name)
   return text(j->r, names_get(&j->m.forms.taken, s) ? "%s_SIZE" : "%s", s);
 }
 
-/* Whether an argument has an axis after the first one with this name. */
-static bool names_later_axis(const Reader *r, const char *name)
-{
-  for (uint32_t k = 0; k < r->arguments.n && name; k++)
-    for (int64_t axis = 1; axis < READ_RANK; axis++) {
-      const char *other = dim_name(r->arguments.at[k], axis);
-      if (other && strcmp(other, name) == 0) return true;
-    }
-  return false;
-}
-
-/* Whether the first axis counts samples: it has the size of the first argument's, or both are open.
- */
-static bool is_batch(const Reader *r, const Value *v)
-{
-  const Value *first = r->arguments.at[0];
-  int64_t m, n, rank;
-  if (!rank_of(v, &rank) || rank == 0) return false;
-  if (size_of(first, 0, &m) || size_of(v, 0, &n))
-    return size_of(first, 0, &m) && size_of(v, 0, &n) && m == n;
-  return v == first || !names_later_axis(r, dim_name(v, 0));
-}
-
-/* The constant for an open size. */
-static Size *size_named(Job *j, const Value *v, int64_t axis)
-{
-  int64_t rank = 0;
-  const char *dim = dim_name(v, axis),
-             *name = upper(j, dim ? dim : text(j->r, "%s_%d", v->name, (int)axis));
-  for (uint32_t i = 0; i < j->sizes.n; i++)
-    if (strcmp(j->sizes.at[i].name, name) == 0) return &j->sizes.at[i];
-  bool image = rank_of(v, &rank) && rank == 4 && axis > 1 && (!v->type || onnx_is_float(v->type));
-  vec_push(j->r->arena, &j->sizes, (Size){name, image ? IMAGE_SIZE : OTHER_SIZE, false});
-  return &j->sizes.at[j->sizes.n - 1];
-}
-
-/* The size of an axis, as code. Open sizes are constants of the job. */
-static const char *size_code(Job *j, const Value *v, int64_t axis)
+/* The size of an axis of an argument, as code. Open sizes are constants of the job. */
+static const char *argument_size(Job *j, const Value *v, uint32_t axis)
 {
   int64_t n;
-  if (axis == 0 && is_batch(j->r, v)) return "BATCH";
+  if (counts_samples(j->r, v, axis)) return "BATCH";
+  if (stated_size(v, axis, &n)) return text(j->r, "%" PRId64, n);
+  return upper(j, size_key(j->r, v, axis));
+}
+
+/* The same for a result, whose sizes may be those of arguments. NULL: it is another one. */
+static const char *size_code(Job *j, const Value *v, uint32_t axis)
+{
+  int64_t n;
+  if (v->argument) return argument_size(j, v, axis);
   if (size_of(v, axis, &n)) return text(j->r, "%" PRId64, n);
-  return size_named(j, v, axis)->name;
+  const Item size = {v->shape->dim[0][axis], v->shape->dim[1][axis], ""};
+  for (uint32_t i = 0; i < j->r->arguments.n; i++)
+    for (uint32_t k = 0; k < rank_of(j->r->arguments.at[i]); k++)
+      if (is_size(j->r->arguments.at[i], k, size))
+        return argument_size(j, j->r->arguments.at[i], k);
+  return NULL;
 }
 
 /* The sizes of the axes from `first` on, without the last `less` ones. */
-static const char *shape_code(Job *j, const Value *v, int64_t first, int64_t less)
+static const char *shape_code(Job *j, const Value *v, uint32_t first, uint32_t less)
 {
-  int64_t rank = 0;
   const char *all = "";
-  if (!rank_of(v, &rank)) return "";
-  for (int64_t i = first; i < rank - less; i++)
+  for (uint32_t i = first; i + less < rank_of(v); i++)
     all = text(j->r, "%s%s%s", all, i > first ? ", " : "", size_code(j, v, i));
   return all;
-}
-
-/* ---- sizes that the user gives ---- */
-
-static ampc_status bad_size(const char *given, const char *why)
-{
-  return ampc_fail(AMPC_BAD_USAGE, "--size %s: %s", given, why);
-}
-
-static ampc_status give_size(Job *j, const char *given, const Value *v, int64_t axis, int64_t n)
-{
-  int64_t stated;
-  if (size_of(v, axis, &stated)) {
-    const char *why =
-        text(j->r, "the file fixes the size of axis %d to %" PRId64, (int)axis, stated);
-    return stated == n ? AMPC_OK : bad_size(given, why);
-  }
-  Size *s = size_named(j, v, axis);
-  if (s->given && s->n != n)
-    return bad_size(given, text(j->r, "%s is %" PRId64 " already", s->name, s->n));
-  s->n = n;
-  s->given = true;
-  return AMPC_OK;
-}
-
-/* Reads "x=3,224,224". */
-static ampc_status read_size(Job *j, const char *given)
-{
-  const Value *v = NULL;
-  size_t length = strcspn(given, "=");
-  for (uint32_t i = 0; i < j->r->arguments.n; i++) {
-    const char *name = j->r->arguments.at[i]->name;
-    if (strlen(name) == length && strncmp(name, given, length) == 0) v = j->r->arguments.at[i];
-  }
-  if (!v)
-    return bad_size(given, text(j->r, "the model has no input of this name; the first one is %s",
-                                j->r->arguments.n
-                                    ? arena_shown(j->r->arena, j->r->arguments.at[0]->name, "")
-                                    : "missing"));
-  int64_t rank = 0, axis = 1;
-  rank_of(v, &rank);
-  ampc_status status = AMPC_OK;
-  for (const char *at = given + length; *at && !status; axis++) {
-    char *end;
-    int64_t n = strtoll(at + 1, &end, 10);
-    bool number = end != at + 1 && (*end == ',' || !*end) && n > 0 && n <= MOST_SIZE;
-    if (!number) return bad_size(given, "expected sizes of 1 to 2^31, as x=3,224,224");
-    if (axis < rank) status = give_size(j, given, v, axis, n);
-    at = end;
-  }
-  if (!status && axis != rank)
-    status = bad_size(given, text(j->r, "the input has %d axes after the first one, not %d",
-                                  (int)rank - 1, (int)axis - 1));
-  return status;
 }
 
 static void name_arguments(Job *j)
@@ -199,15 +112,12 @@ static const char *argument_list(Job *j)
   return all;
 }
 
-/* Whether the sizes of all axes but the first are numbers, or named sizes of arguments. */
-static bool has_known_sizes(const Reader *r, const Value *y)
+/* Whether the sizes of all axes but the first are numbers, or sizes of arguments. */
+static bool has_known_sizes(Job *j, const Value *y)
 {
-  int64_t rank, n;
-  if (!rank_of(y, &rank)) return false;
-  for (int64_t i = 1; i < rank; i++) {
-    if (!size_of(y, i, &n) && !names_later_axis(r, dim_name(y, i))) return false;
-  }
-  return true;
+  for (uint32_t i = 1; i < rank_of(y); i++)
+    if (!size_code(j, y, i)) return false;
+  return rank_of(y) >= 0;
 }
 
 /* An argument of words: the number of its table's rows is `classes`. NULL: none */
@@ -224,22 +134,21 @@ static const Value *find_words(Job *j, int64_t classes)
 static const char *guess_loss(Job *j, const char **target)
 {
   const Value *y = j->r->results.at[0];
-  int64_t rank, classes;
-  bool known = rank_of(y, &rank);
+  int64_t rank = rank_of(y), classes;
   *target = "";
-  if (known && rank == 2 && size_of(y, 1, &classes) && classes > 1) {
+  if (rank == 2 && size_of(y, 1, &classes) && classes > 1) {
     *target = text(j->r, "synthetic(SAMPLES, [], dtype=i64, low=0, high=%" PRId64 ")", classes);
     return "cross_entropy(y, target)";
   }
   const Value *x =
-      known && rank == 3 && size_of(y, 2, &classes) && classes > 2 ? find_words(j, classes) : NULL;
+      rank == 3 && size_of(y, 2, &classes) && classes > 2 ? find_words(j, classes) : NULL;
   if (x) { /* a language model: the next word at each place of the result */
-    bool stated = has_known_sizes(j->r, y);
+    bool stated = has_known_sizes(j, y);
     *target = text(j->r, "synthetic(SAMPLES, [%s], dtype=i64, low=0, high=%" PRId64 ")",
                    stated ? shape_code(j, y, 1, 1) : shape_code(j, x, 1, 0), classes);
     return "cross_entropy(y.flatten(0, 1), target.flatten())";
   }
-  if (!known || !has_known_sizes(j->r, y)) return "y.to(f32).square().mean()";
+  if (!has_known_sizes(j, y)) return "y.to(f32).square().mean()";
   *target = text(j->r, "synthetic(SAMPLES, [%s])", shape_code(j, y, 1, 0));
   return "mse_loss(y, target)";
 }
@@ -315,10 +224,10 @@ static const char *joined(Job *j, const JobWishes *wishes, const char *model, bo
   text_printf(&out, "# Imported from %s (%sopset %" PRId64 "). The weights are in %s.\n",
               arena_shown(r->arena, wishes->source, ""), producer(r), r->opset,
               arena_shown(r->arena, wishes->weights, ""));
-  text_printf(&out, "const BATCH = %" PRId64 "\nconst SAMPLES = 1024\n",
-              r->batch ? r->batch : BATCH);
-  for (uint32_t i = 0; i < j->sizes.n; i++)
-    text_printf(&out, "const %s = %" PRId64 "\n", j->sizes.at[i].name, j->sizes.at[i].n);
+  text_printf(&out, "const BATCH = %" PRId64 "\nconst SAMPLES = 1024\n", job_batch(r));
+  for (uint32_t i = 0; i < r->sizes.n; i++)
+    text_printf(&out, "const %s = %" PRId64 "\n", upper(j, r->sizes.at[i].key),
+                r->sizes.at[i].at[0]);
   text_printf(&out, "\n%s", model);
   write_clauses(j, wishes, &out);
   text_printf(&out, "\n%sprecision f16\n\n%s", train ? "optimizer opt = AdamW(net, lr=1e-4)\n" : "",
@@ -326,27 +235,19 @@ static const char *joined(Job *j, const JobWishes *wishes, const char *model, bo
   return out.at;
 }
 
-ampc_status job_text(Reader *r, const JobWishes *wishes, JobText *to)
+void job_text(Reader *r, const JobWishes *wishes, JobText *to)
 {
   Job j = {.r = r};
   Text model = text_new(r->arena);
   modules_build(&j.m, r);
   *names_at(&j.m.forms.taken, "BATCH") = *names_at(&j.m.forms.taken, "SAMPLES") = r; /* constants */
   const Form *net = modules_finish(&j.m);
+  prelude_print(r, &model);
   forms_print(&j.m.forms, &model);
   text_puts(&model, "model net = ");
   form_print(&j.m.forms, net, &model);
   name_arguments(&j);
-  for (uint32_t i = 0; i < wishes->n_sizes; i++) {
-    ampc_status status = read_size(&j, wishes->size[i]);
-    if (status) return status;
-  }
-  *to = (JobText){.why = why_untrained(r), .guessed = ""};
+  *to = (JobText){.why = why_untrained(r)};
   to->untrained = joined(&j, wishes, model.at, false);
   to->whole = to->why ? to->untrained : joined(&j, wishes, model.at, true);
-  for (uint32_t i = 0; i < j.sizes.n; i++)
-    if (!j.sizes.at[i].given)
-      to->guessed = text(r, "%s%s%s=%" PRId64, to->guessed, *to->guessed ? ", " : "",
-                         j.sizes.at[i].name, j.sizes.at[i].n);
-  return AMPC_OK;
 }

@@ -13,7 +13,8 @@ static bool is_numbered(const char *name)
 {
   const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
   return *name == '/' || strstr(name, "::") || name[strspn(name, "0123456789")] == 0 ||
-         strncmp(last, "Number_", 7) == 0 || strncmp(last, "Scales_", 7) == 0;
+         strncmp(last, "Number_", 7) == 0 || strncmp(last, "Scales_", 7) == 0 ||
+         strncmp(last, "Ints_", 5) == 0;
 }
 
 /* These exporters have no list. But tensors of the net have its names, and those that are stored
@@ -62,7 +63,8 @@ void list_tensors(Reader *r)
           temporary ? &listed_temporary : words[i].kind;
     }
   }
-  if (!r->listed.entries.n) list_state(r);
+  r->has_list = from != NULL;
+  if (!from) list_state(r);
 }
 
 bool in_state_dict(const void *listed)
@@ -72,7 +74,7 @@ bool in_state_dict(const void *listed)
 
 bool is_made_up(Reader *r, const char *name)
 {
-  if (r->listed.entries.n) return !in_state_dict(names_get(&r->listed, name));
+  if (r->has_list || r->listed.entries.n) return !in_state_dict(names_get(&r->listed, name));
   return name[strcspn(name, ":/")] || name[strspn(name, "0123456789")] == 0;
 }
 
@@ -109,6 +111,8 @@ ampc_status name_trained(Reader *r, const char *names)
 
 /* ---- what reads a tensor ---- */
 
+enum { CELL_INPUTS = 14 };
+
 /* The inputs that are weights of a layer: bit i is input i. */
 static const struct {
   const char *op;
@@ -123,15 +127,15 @@ static const struct {
               {"GroupNormalization", 6},
               {"InstanceNormalization", 6},
               {"PRelu", 2},
-              {"LSTM", 14},
-              {"GRU", 14},
-              {"RNN", 14},
+              {"LSTM", CELL_INPUTS},
+              {"GRU", CELL_INPUTS},
+              {"RNN", CELL_INPUTS},
               {"Gather", 1}};
 /* Ops between a weight and its layer. */
 static const char *const moves[] = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze",
                                     "Cast",     "Slice",     "Split",   "Concat"};
 
-static char in_place, as_bias;
+static char in_place, in_cells, as_bias; /* in_cells: of a recurrent layer */
 
 static unsigned weight_inputs(const char *op)
 {
@@ -140,36 +144,61 @@ static unsigned weight_inputs(const char *op)
   return 0;
 }
 
-static bool moves_on(Reader *r, const OnnxNode *n)
+/* The place of what the node's result becomes; NULL: it is no weight, or changed. */
+static const char *place_after(Reader *r, const OnnxNode *n)
 {
+  const char *after = NULL;
   for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-    for (size_t k = 0; strcmp(moves[i], n->op_type) == 0 && k < n->n_output; k++)
-      if (n->output[k] && names_get(&r->places, n->output[k]) == &in_place) return true;
-  return false;
+    for (size_t k = 0; strcmp(moves[i], n->op_type) == 0 && k < n->n_output; k++) {
+      const char *place = n->output[k] ? names_get(&r->places, n->output[k]) : NULL;
+      if (place == &in_place || place == &in_cells) after = place;
+    }
+  return after;
+}
+
+bool feeds_cells(Reader *r, const char *name)
+{
+  return names_get(&r->places, name) == &in_cells;
+}
+
+static void find_products(const OnnxGraph *g, NameMap *products)
+{
+  for (size_t i = 0; i < g->n_node; i++) {
+    const OnnxNode *n = g->node[i];
+    bool product = n->op_type && n->n_output && n->output[0] && (weight_inputs(n->op_type) & 2);
+    if (product) *names_at(products, n->output[0]) = products;
+    for (size_t k = 0; k < n->n_attribute; k++)
+      if (n->attribute[k]->g) find_products(n->attribute[k]->g, products);
+  }
+}
+
+static void find_places_in(Reader *r, const OnnxGraph *g, NameMap *products)
+{
+  for (size_t i = g->n_node; i-- > 0;) {
+    const OnnxNode *n = g->node[i];
+    if (!n->op_type) continue;
+    for (size_t k = 0; k < n->n_attribute; k++)
+      if (n->attribute[k]->g) find_places_in(r, n->attribute[k]->g, products);
+    const char *after = place_after(r, n);
+    unsigned inputs = after ? UINT32_MAX : weight_inputs(n->op_type);
+    bool sum = strcmp(n->op_type, "Add") == 0 && n->n_input == 2;
+    if (!after) after = inputs == CELL_INPUTS ? &in_cells : &in_place;
+    for (size_t k = 0; k < n->n_input && k < 32; k++) {
+      if (!n->input[k]) continue;
+      if (inputs >> k & 1)
+        *names_at(&r->places, n->input[k]) = (void *)(uintptr_t)after;
+      else if (sum && n->input[1 - k] && names_get(products, n->input[1 - k]) &&
+               !names_get(&r->places, n->input[k]))
+        *names_at(&r->places, n->input[k]) = &as_bias;
+    }
+  }
 }
 
 void find_places(Reader *r)
 {
   NameMap products = {.arena = r->arena};
-  for (size_t i = 0; i < r->graph->n_node; i++) {
-    const OnnxNode *n = r->graph->node[i];
-    bool product = n->op_type && n->n_output && n->output[0] && (weight_inputs(n->op_type) & 2);
-    if (product) *names_at(&products, n->output[0]) = r;
-  }
-  for (size_t i = r->graph->n_node; i-- > 0;) {
-    const OnnxNode *n = r->graph->node[i];
-    if (!n->op_type) continue;
-    unsigned inputs = moves_on(r, n) ? UINT32_MAX : weight_inputs(n->op_type);
-    bool sum = strcmp(n->op_type, "Add") == 0 && n->n_input == 2;
-    for (size_t k = 0; k < n->n_input && k < 32; k++) {
-      if (!n->input[k]) continue;
-      if (inputs >> k & 1)
-        *names_at(&r->places, n->input[k]) = &in_place;
-      else if (sum && n->input[1 - k] && names_get(&products, n->input[1 - k]) &&
-               !names_get(&r->places, n->input[k]))
-        *names_at(&r->places, n->input[k]) = &as_bias;
-    }
-  }
+  find_products(r->graph, &products);
+  find_places_in(r, r->graph, &products);
 }
 
 /* ---- evidence, each about a tensor of the file ---- */
@@ -213,7 +242,7 @@ static bool is_no_parameter(Reader *r, const Value *v)
 static bool is_in_place(Reader *r, const Value *v)
 {
   const void *place = names_get(&r->places, v->name);
-  return place == &in_place || (place == &as_bias && v->tensor->n_dims == 1);
+  return place == &in_place || place == &in_cells || (place == &as_bias && v->tensor->n_dims == 1);
 }
 
 /* The exporter made it from weights of the net. For norms and layers without weights it also makes
@@ -226,7 +255,7 @@ static bool is_folded_weight(Reader *r, const Value *v)
 
 static bool is_of_exporter(Reader *r, const Value *v)
 {
-  return r->listed.entries.n && is_made_up(r, v->name);
+  return (r->has_list || r->listed.entries.n) && is_made_up(r, v->name);
 }
 
 static bool is_in_state(Reader *r, const Value *v)

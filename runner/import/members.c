@@ -140,6 +140,7 @@ const char *layer(Reader *r, const char *stem, const char *constructor, Value *c
   Member made = {.path = layer_path(r, stem, first), .text = constructor, .stored = r->stored.n};
   if (m && !copy) made.tie = first;
   add_member(r, made);
+  ask_layer(r, r->members.n - 1);
   for (uint32_t i = 0; i < n; i++) {
     if (weight[i] && !weight[i]->member)
       store(r, weight[i], r->members.n, name[i]);
@@ -198,6 +199,7 @@ const char *weight_ref(Reader *r, Value *v)
               .scopes = here};
     vec_push(r->arena, &r->steps, s);
     v->step = r->steps.n;
+    ask_tensor(r, v);
   }
   const char *module = path_parent(r, r->members.at[v->member - 1].path);
   narrow(&r->steps.at[v->step - 1].scopes, module, &here);

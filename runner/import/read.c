@@ -1,4 +1,4 @@
-/* Reads an ONNX graph into values, steps and members. */
+/* What the functions for ops use: values, texts, results, attributes. */
 #include "read.h"
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static Value *make_value(Reader *r, const char *name)
 }
 
 /* Returns the value, which is VALUE_unread until its maker is read. */
-static Value *named(Reader *r, const char *name)
+Value *named(Reader *r, const char *name)
 {
   void **slot = names_at(&r->names, name);
   if (!*slot) {
@@ -90,15 +90,25 @@ const char *pair_text(const Reader *r, const Item *at, uint32_t n)
   return same ? item_text(r, at[0]) : text(r, "[%s]", list_text(r, at, n));
 }
 
+/* The sizes of a value: "2, 3" */
+static const char *sizes_text(Reader *r, const Value *v)
+{
+  Item at[READ_RANK];
+  for (uint32_t i = 0; i < v->shape->rank; i++) at[i] = item_of_size(r, v, i);
+  return list_text(r, at, v->shape->rank);
+}
+
 static const char *items_text(Reader *r, const Value *v)
 {
   const char *type = v->type && !onnx_is_float(v->type) ? type_word(v->type) : NULL;
   if (v->n == 0) refuse(r, "with a constant without elements");
   if (v->printed) return v->printed;
   if (!type) type = "i64";
-  if (v->scalar && *type == 'b') return v->item[0].n ? "true" : "false";
-  if (v->scalar) return item_text(r, v->item[0]);
-  return text(r, "tensor([%s], dtype=%s)", list_text(r, v->item, v->n), type);
+  bool scalar = v->shape->rank == 0;
+  if (scalar && *type == 'b') return v->item[0].n ? "true" : "false";
+  if (scalar) return item_text(r, v->item[0]);
+  const char *list = text(r, "tensor([%s], dtype=%s)", list_text(r, v->item, v->n), type);
+  return v->shape->rank == 1 ? list : text(r, "%s.reshape(%s)", list, sizes_text(r, v));
 }
 
 /* ---- members that are tensors ---- */
@@ -174,6 +184,7 @@ static void add_step(Reader *r, const char *expression, const uint32_t *out, uin
   while (s.scopes.n > 1 && !path_within(r->place, s.scopes.at[s.scopes.n - 1].path)) s.scopes.n--;
   vec_push(r->arena, &r->steps, s);
   for (uint32_t i = 0; i < n; i++) r->values.at[out[i]]->step = r->steps.n;
+  if (!r->dropped) ask_step(r, &s);
 }
 
 Value *result(Reader *r, size_t i)
@@ -220,36 +231,67 @@ void give_sequence(Reader *r, const char *expression, uint32_t n)
   v->n = n;
 }
 
-void give_items(Reader *r, Item *at, uint32_t n, bool scalar)
+Shape *fixed_shape(Reader *r, const int64_t *dim, uint32_t rank)
 {
-  Value *v = result(r, 0);
-  if (!v) return;
-  v->kind = VALUE_items;
-  v->item = at;
-  v->n = n;
-  v->scalar = scalar;
+  Shape *s = arena_new(r->arena, Shape);
+  *s = (Shape){.rank = rank};
+  for (int i = 0; i < CHOICES && rank; i++) memcpy(s->dim[i], dim, rank * sizeof *dim);
+  return s;
 }
 
-void give_number(Reader *r, double number, Item *shape, uint32_t n)
+void give_shaped_items(Reader *r, Item *at, const int64_t *dim, uint32_t rank, int32_t type)
 {
   Value *v = result(r, 0);
+  int64_t n = 1;
   if (!v) return;
-  v->kind = VALUE_number;
+  for (uint32_t i = 0; i < rank; i++) n *= dim[i];
+  v->kind = VALUE_items;
+  v->item = at;
+  v->n = (uint32_t)n;
+  v->type = type;
+  v->shape = fixed_shape(r, dim, rank);
+}
+
+void give_items(Reader *r, Item *at, uint32_t n, bool scalar)
+{
+  give_shaped_items(r, at, (const int64_t[]){n}, !scalar, ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
+}
+
+/* The number in all elements of a tensor of this shape. */
+void fill_value(Reader *r, Value *v, ValueKind kind, double number, const Item *shape, uint32_t n)
+{
+  Shape *s = fixed_shape(r, NULL, 0);
+  v->kind = kind;
   v->number = number;
-  v->item = shape;
-  v->n = n;
-  v->scalar = n == 0;
-  for (uint32_t i = 0; i < n; i++)
-    if (!shape[i].text && (shape[i].n < 0 || shape[i].n > MOST_SIZE))
+  v->n = s->rank = n;
+  v->shape = s;
+  v->item = arena_array(r->arena, Item, n + 1);
+  for (uint32_t i = 0; i < n; i++) {
+    v->item[i] = shape[i];
+    s->dim[0][i] = shape[i].n;
+    s->dim[1][i] = shape[i].text ? shape[i].other : shape[i].n;
+    if (s->dim[0][i] < 0 || s->dim[0][i] > MOST_SIZE)
       refuse(r, "of a constant with a negative size or one above 2^31");
+  }
+}
+
+void give_number(Reader *r, double number, const Item *shape, uint32_t n)
+{
+  Value *v = result(r, 0);
+  if (v && !onnx_is_float(v->type)) v->type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+  if (v) fill_value(r, v, VALUE_number, number, shape, n);
 }
 
 void give_value(Reader *r, const Value *from)
 {
-  Value *v = result(r, 0);
+  give_value_as(r, 0, from);
+}
+
+void give_value_as(Reader *r, size_t i, const Value *from)
+{
+  Value *v = result(r, i);
   if (!v) return;
   Value *to = r->values.at[from->id];
-  if (!to->shape) to->shape = v->shape;
   to->readers += v->readers;
   *names_at(&r->names, v->name) = to;
 }
@@ -327,249 +369,41 @@ int64_t item_at(Reader *r, const Value *v, size_t i)
   return 0;
 }
 
-bool rank_of(const Value *v, int64_t *out)
+int64_t rank_of(const Value *v)
 {
-  if (v->kind == VALUE_weight)
-    *out = (int64_t)v->tensor->n_dims;
-  else if (v->kind == VALUE_items)
-    *out = v->scalar ? 0 : 1;
-  else if (v->kind == VALUE_parts || v->kind == VALUE_unread)
-    return false;
-  else if (v->kind != VALUE_tensor)
-    *out = v->n;
-  else if (v->shape)
-    *out = (int64_t)v->shape->n_dim;
-  else
-    return false;
-  return true;
+  return v->shape ? (int64_t)v->shape->rank : -1;
 }
 
 bool size_of(const Value *v, int64_t axis, int64_t *out)
 {
-  int64_t rank;
-  if (!rank_of(v, &rank)) return false;
+  int64_t rank = rank_of(v);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) return false;
-  if (v->kind == VALUE_weight)
-    *out = v->tensor->dims[v->turned ? rank - 1 - axis : axis];
-  else if (v->kind == VALUE_items)
-    *out = v->n;
-  else if (v->kind != VALUE_tensor)
-    *out = v->item[axis].n;
-  if (v->kind == VALUE_weight || v->kind == VALUE_items) return true;
-  if (v->kind != VALUE_tensor) return !v->item[axis].text;
-  *out = v->shape->dim[axis]->dim_value;
-  bool stated =
-      v->shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-  return stated && *out >= 0 && *out <= MOST_SIZE;
+  *out = v->shape->dim[0][axis];
+  return v->shape->dim[1][axis] == *out;
 }
 
 Item item_of_size(Reader *r, const Value *v, int64_t axis)
 {
   int64_t n;
   if (size_of(v, axis, &n)) return (Item){.n = n};
-  return (Item){.text = text(r, "%s.size(%" PRId64 ")", ref(r, v), axis), .dim = dim_name(v, axis)};
+  if (axis < 0) axis += rank_of(v);
+  bool filled = v->kind != VALUE_tensor;
+  if (axis < 0 || axis >= rank_of(v))
+    return refuse(r, "along an axis that is out of range"), (Item){0};
+  return filled ? v->item[axis]
+                : (Item){v->shape->dim[0][axis], v->shape->dim[1][axis],
+                         text(r, "%s.size(%" PRId64 ")", ref(r, v), axis)};
 }
 
-const char *dim_name(const Value *v, int64_t axis)
+bool is_size(const Value *x, uint32_t axis, Item number)
 {
-  int64_t rank;
-  if (v->kind != VALUE_tensor || !v->shape || !rank_of(v, &rank)) return NULL;
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return NULL;
-  const char *name = v->shape->dim[axis]->dim_param;
-  bool named =
-      v->shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-  return named && name && *name ? name : NULL;
+  return axis < rank_of(x) && x->shape->dim[0][axis] == number.n &&
+         x->shape->dim[1][axis] == (number.text ? number.other : number.n);
 }
 
-/* ---- the graph ---- */
-
-/* Whether the constant is a small integer tensor, whose numbers are read now. */
-static bool are_items(const OnnxTensor *t)
+int64_t axis_of(const Value *x, int64_t axis)
 {
-  bool whole = t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
-               t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
-               t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL;
-  return whole && t->n_dims <= 1 && tensor_elements(t) <= MOST_ITEMS;
-}
-
-bool is_filled(const OnnxTensor *t)
-{
-  int64_t n = tensor_elements(t), i = 1;
-  while (i < n && tensor_real(t, i) == tensor_real(t, 0)) i++;
-  return n > 0 && i >= n;
-}
-
-void read_constant(Reader *r, Value *v, const OnnxTensor *t)
-{
-  v->tensor = t;
-  v->tensor_kind = kind_of_tensor(r, v);
-  v->type = t->data_type;
-  v->kind = VALUE_weight;
-  v->scalar = t->n_dims == 0;
-  if (are_items(t)) {
-    v->kind = VALUE_items;
-    v->n = (uint32_t)tensor_elements(t);
-    v->item = arena_array(r->arena, Item, v->n + 1);
-    for (uint32_t i = 0; i < v->n; i++) v->item[i].n = tensor_int(t, i);
-    return;
-  }
-  if (!onnx_is_float(t->data_type) || v->tensor_kind != TENSOR_constant) return;
-  if (!r->node || !is_filled(t)) vec_push(r->arena, &r->constants, v->name);
-  if (is_filled(t)) {
-    v->kind = VALUE_number;
-    v->number = tensor_real(t, 0);
-    v->n = (uint32_t)t->n_dims;
-    v->item = arena_array(r->arena, Item, v->n + 1);
-    for (uint32_t i = 0; i < v->n; i++) v->item[i].n = t->dims[i];
-  }
-}
-
-static ampc_status damaged(const Reader *r, const char *what, const char *name)
-{
-  char shown[200];
-  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s %s", r->path, what,
-                   ampc_show(shown, sizeof shown, name ? name : "", ""));
-}
-
-static void read_value_info(Reader *r, const OnnxValueInfo *info)
-{
-  if (!info->name || !info->type || !info->type->tensor_type) return;
-  Value *v = named(r, info->name);
-  v->type = info->type->tensor_type->elem_type;
-  v->shape = info->type->tensor_type->shape;
-  if (v->shape && v->shape->n_dim > READ_RANK) v->shape = NULL;
-}
-
-static ampc_status read_declared(Reader *r)
-{
-  const OnnxGraph *g = r->graph;
-  for (size_t i = 0; i < g->n_value_info; i++) read_value_info(r, g->value_info[i]);
-  for (size_t i = 0; i < g->n_output; i++) read_value_info(r, g->output[i]);
-  for (size_t i = 0; i < g->n_initializer; i++) {
-    OnnxTensor *t = g->initializer[i];
-    if (!t->name || !*t->name) return damaged(r, "a tensor has", "no name");
-    Value *v = named(r, t->name);
-    if (v->kind != VALUE_unread) return damaged(r, "two tensors are called", t->name);
-    ampc_status status = tensor_load(r, t);
-    if (status) return status;
-    read_constant(r, v, t);
-  }
-  for (size_t i = 0; i < g->n_input; i++) {
-    read_value_info(r, g->input[i]);
-    Value *v = g->input[i]->name ? named(r, g->input[i]->name) : NULL;
-    if (!v || v->kind != VALUE_unread) continue; /* old files list tensors here, too */
-    v->kind = VALUE_tensor;
-    v->argument = true;
-    if (!v->shape || !type_word(v->type))
-      return damaged(r, "no shape, or no type that jobs have, is stated for argument", v->name);
-    vec_push(r->arena, &r->arguments, v);
-  }
-  int64_t n;
-  if (r->arguments.n && size_of(r->arguments.at[0], 0, &n)) r->batch = n;
-  return AMPC_OK;
-}
-
-/* Whether all inputs are read. *missing: an input without a maker, or NULL. */
-static bool inputs_read(Reader *r, const char **missing)
-{
-  bool all = true;
-  *missing = NULL;
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    const char *name = r->node->input[i];
-    const Value *v = value_named(r, name);
-    if (name && *name && (!v || (v->kind == VALUE_unread && !v->maker))) *missing = name;
-    all = all && (!v || v->kind != VALUE_unread);
-  }
-  return all;
-}
-
-static ampc_status read_node(Reader *r)
-{
-  const char *missing;
-  bool ready = inputs_read(r, &missing);
-  if (missing) return damaged(r, "no earlier node has the result", missing);
-  for (size_t i = 0; i < r->node->n_output; i++) {
-    const char *name = r->node->output[i];
-    if (!name || !*name) continue;
-    Value *v = named(r, name);
-    if (v->maker || v->kind != VALUE_unread) return damaged(r, "two nodes have the result", name);
-    v->maker = r->node;
-  }
-  if (!ready) return AMPC_OK; /* the node that it needs has been refused */
-  r->dropped = false;
-  r->scopes = (Scopes){0};
-  r->asked_inputs = r->asked_attributes = 0;
-  r->place = scope_path(r);
-  uint32_t steps = r->steps.n;
-  read_op(r);
-  if (r->dropped) r->steps.n = steps;
-  return AMPC_OK;
-}
-
-static void count_readers(Reader *r)
-{
-  const OnnxGraph *g = r->graph;
-  for (size_t i = 0; i < g->n_node; i++)
-    for (size_t k = 0; k < g->node[i]->n_input; k++)
-      if (g->node[i]->input[k] && *g->node[i]->input[k]) named(r, g->node[i]->input[k])->readers++;
-  for (size_t i = 0; i < g->n_output; i++)
-    if (g->output[i]->name) named(r, g->output[i]->name)->readers++;
-}
-
-/* A step that computes a result that is a constant. */
-static Value *constant_result(Reader *r, const Value *v)
-{
-  Value *y = between(r, whole_ref(r, v));
-  y->name = v->name;
-  y->type = v->type;
-  y->shape = v->shape;
-  return y;
-}
-
-static ampc_status read_graph(Reader *r)
-{
-  count_readers(r);
-  ampc_status status = read_declared(r);
-  for (size_t i = 0; i < r->graph->n_node && !status; i++) {
-    r->node = r->graph->node[i];
-    r->index = i;
-    if (!r->node->op_type) return damaged(r, "a node has", "no operator");
-    status = read_node(r);
-  }
-  for (size_t i = 0; i < r->graph->n_output && !status; i++) {
-    const char *name = r->graph->output[i]->name;
-    Value *v = value_named(r, name);
-    if (!v || (v->kind == VALUE_unread && !v->maker))
-      return damaged(r, "no node has the result", name);
-    bool constant = v->kind != VALUE_tensor && v->kind != VALUE_unread;
-    if (constant && !r->node) return damaged(r, "no node at all; a constant is the result", name);
-    if (constant) v = constant_result(r, v);
-    vec_push(r->arena, &r->results, v);
-  }
-  return status;
-}
-
-ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder, const char *trained)
-{
-  *r = (Reader){.arena = arena,
-                .model = model,
-                .graph = model->graph,
-                .path = path,
-                .folder = folder,
-                .opset = 1};
-  r->names.arena = r->paths.arena = r->counts.arena = r->listed.arena = r->cells.arena = arena;
-  r->places.arena = r->trained.arena = arena;
-  ampc_status status = name_trained(r, trained);
-  if (status) return status;
-  list_tensors(r);
-  find_places(r);
-  for (size_t i = 0; i < model->n_opset_import; i++) {
-    const Onnx__OperatorSetIdProto *set = model->opset_import[i];
-    if (!set->domain || !*set->domain || strcmp(set->domain, "ai.onnx") == 0)
-      r->opset = set->version;
-  }
-  return read_graph(r);
+  int64_t rank = rank_of(x);
+  return axis >= -rank && axis <= rank ? axis + (axis < 0 ? rank : 0) : -1;
 }

@@ -8,18 +8,36 @@
 #include "runner/onnx/file.h"
 #include "name_map.h"
 
+/* Note [sizes]
+ * The compiler elaborates each step when it is made, at two choices of the sizes that the model
+ * leaves open: those that the job will have, and others (ask.c). A size that both have is a number.
+ * Other sizes are expressions, such as "$3.size(0)". */
+enum { CHOICES = 2, READ_RANK = 6 };
+
 /* A number of a small integer tensor: n, or an expression such as "$3.size(0)". */
 typedef struct Item {
-  int64_t n;
+  int64_t n;        /* at the first choice of the sizes */
+  int64_t other;    /* of an expression: at the second one */
   const char *text; /* NULL: the number is n */
-  const char *dim;  /* NULL, or the name that the file gives this size, such as "batch" */
 } Item;
+
+typedef struct Shape {
+  uint32_t rank;
+  int64_t dim[CHOICES][READ_RANK];
+} Shape;
+
+/* A size that the model leaves open. */
+typedef struct Size {
+  const char *key; /* the name in the file, or "x_1" */
+  int64_t at[CHOICES];
+  bool given; /* by the user */
+} Size;
 
 typedef enum ValueKind {
   VALUE_tensor,  /* an argument, or the result of a step */
   VALUE_weight,  /* a tensor of the file */
   VALUE_number,  /* a float constant: `number` in all elements. `item` is its shape */
-  VALUE_items,   /* an integer tensor of rank 0 or 1 whose numbers are known when a job compiles */
+  VALUE_items,   /* a small integer tensor whose numbers are known when a job compiles */
   VALUE_parts,   /* a sequence of tensors: `part` */
   VALUE_uniform, /* random numbers in [0, 1), from here on with the shape `item` */
   VALUE_chosen,  /* whether such a number is below `number` */
@@ -27,10 +45,8 @@ typedef enum ValueKind {
   VALUE_unread   /* the result of a node that amp import cannot read */
 } ValueKind;
 
-/* integers of a list that is computed here; axes of a tensor */
-enum { MOST_ITEMS = 64, READ_RANK = 6 };
-enum { MOST_LITERAL = 16 };          /* elements of a float constant that is written as code */
-#define MOST_SIZE ((int64_t)1 << 31) /* of an axis */
+enum { MOST_ITEMS = 64, MOST_LITERAL = 16 }; /* elements that are computed here; written as code */
+#define MOST_SIZE ((int64_t)1 << 31)         /* of an axis */
 
 /* What a tensor of the file is taken for: kinds.c. */
 typedef enum TensorKind { TENSOR_trains, TENSOR_buffer, TENSOR_constant } TensorKind;
@@ -38,29 +54,28 @@ typedef enum TensorKind { TENSOR_trains, TENSOR_buffer, TENSOR_constant } Tensor
 typedef struct Value {
   const char *name;
   ValueKind kind;
-  int32_t type;                        /* of ONNX; 0: unknown */
-  uint32_t id;                         /* index in Reader.values */
-  const Onnx__TensorShapeProto *shape; /* as the file states it; NULL: not stated */
-  const OnnxTensor *tensor;            /* of a weight */
-  TensorKind tensor_kind;              /* of a weight */
+  int32_t type;                         /* of ONNX; 0: unknown */
+  uint32_t id;                          /* index in Reader.values */
+  const Onnx__TensorShapeProto *stated; /* of an argument: the shape in the file */
+  const Shape *shape;                   /* NULL: it is no tensor, or not read */
+  const OnnxTensor *tensor;             /* of a weight */
+  TensorKind tensor_kind;               /* of a weight */
   struct Value *viewed;    /* it has the elements of this value in the same order; NULL: none */
   struct Value *turned;    /* the weight is this one, transposed; else NULL */
   const OnnxNode *maker;   /* the node whose result it is; NULL: none */
   uint32_t step;           /* index + 1 of the step that computes it; 0: none */
   bool argument;           /* of the graph */
   bool slopes;             /* a weight: each number belongs to a channel of an image */
-  bool rows;               /* a weight that amp import made of rows of others */
   VEC(uint32_t) users;     /* steps that refer to it */
   uint32_t readers;        /* nodes and results of the graph that need it */
   const OnnxNode *bias_of; /* a product: this node Add belongs to the layer; else NULL */
   uint32_t member;         /* of a weight: index + 1 in Reader.members; 0: none yet */
   const char *role;        /* "weight" of that member; NULL: the member is the tensor */
   double number;
-  Item *item;           /* n items; a scalar has one */
+  Item *item;           /* n items; of a number: its sizes */
   const char *printed;  /* items: how they are printed; NULL: as a list */
   const uint32_t *part; /* n values */
   uint32_t n;
-  bool scalar; /* rank 0; of items and numbers */
 } Value;
 
 /* A module around a node. */
@@ -121,27 +136,66 @@ typedef struct Reader {
   NameMap paths;               /* of members, and of the modules around them */
   NameMap counts;              /* numbers in paths */
   NameMap listed;              /* tensors that PyTorch lists: &listed_parameter .. */
+  bool has_list;               /* PyTorch's exporter wrote the list, which may be empty */
   NameMap places;              /* what layers read as their weights */
   NameMap trained;             /* tensors that the user wants to train */
   VEC(const char *) constants; /* tensors of floats that are constants */
   NameMap cells;               /* the tensors of recurrent layers that have been made */
   bool has_paths, paths_asked; /* whether names of nodes are paths, once it is known */
-  const OnnxNode *node;        /* at work: graph->node[index] */
+  const OnnxGraph *nodes;      /* the graph of the node at work, which may be a branch of an If */
+  const OnnxNode *node;        /* at work: nodes->node[index] */
   size_t index;
   const char *place; /* the path of the module that contains its steps */
   Scopes scopes;     /* scopes_of(), once it has been asked */
   bool dropped;      /* the node at work was refused */
   /* of the node at work: bit i is set if input or attribute i was read */
   uint64_t asked_inputs, asked_attributes;
-  int64_t batch; /* the first size of the first argument if the file fixes it; else 0 */
+  int64_t batch;             /* the first size of the first argument if the file fixes it; else 0 */
+  bool refused_by_compiler;  /* a node, with these sizes */
+  uint32_t guess;            /* the number of the guess of open sizes */
+  VEC(Size) sizes;           /* that the model leaves open, except for the batch */
+  struct Asked *asked;       /* ask.c */
+  VEC(const char *) granted; /* comparisons of sizes: "Equal of $3.size(0) and 1 is false" */
+  const char
+      *only_first; /* the compiler refuses other sizes, with this message; NULL: it does not */
 } Reader;
 
-/* Reads a model: makes values, steps, members. Nodes that cannot be read are in r->refused. Returns
- * AMPC_BAD_FILE if the graph is damaged: cycles, names without a maker. The model is changed: its
- * tensors get raw_data. `path` is for messages. trained: names of tensors that train in any case,
- * separated by commas; NULL: none. */
-ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const char *path,
-                       const char *folder, const char *trained);
+typedef struct ReadWishes {
+  const char *path, *folder; /* of the model; its external data is in the folder */
+  const char *train;         /* names of tensors that train in any case; NULL: none */
+  const char *const *size;   /* "x=3,224,224": sizes after the first one, of an argument */
+  uint32_t n_sizes;
+} ReadWishes;
+
+/* graph.c. Reads a model: makes values, steps, members. Nodes that cannot be read are in
+ * r->refused. Returns AMPC_BAD_FILE if the graph is damaged: cycles, names without a maker;
+ * AMPC_BAD_USAGE for wishes that do not fit. The model is changed: its tensors get raw_data. */
+ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ReadWishes *wishes);
+
+/* ---- sizes.c ---- */
+
+typedef enum Vary { VARY_all, VARY_batch, VARY_none } Vary; /* in the second choice */
+
+/* Sets the shapes of the arguments. AMPC_BAD_USAGE: a given size does not fit. */
+ampc_status sizes_choose(Reader *r, const char *const *given, uint32_t n, Vary vary);
+bool stated_size(const Value *v, size_t axis, int64_t *n); /* false: the file leaves it open */
+/* Whether the first axis of an argument counts samples: it has the size of the first argument's, or
+ * both are open. */
+bool is_batch(const Reader *r, const Value *v);
+/* Whether an axis counts samples, because it is such a first axis or has its name. */
+bool counts_samples(const Reader *r, const Value *v, size_t axis);
+bool sizes_guess_again(const Reader *r); /* whether there is another guess of open sizes */
+const char *size_key(Reader *r, const Value *v, size_t axis); /* of an open size: Size.key */
+int64_t job_batch(const Reader *r);
+
+/* ---- ask.c ---- */
+
+void ask_begin(Reader *r);
+void ask_end(Reader *r);
+void ask_tensor(Reader *r, const Value *v); /* its shape and type are known */
+void ask_layer(Reader *r, uint32_t member); /* refuses the node if the compiler does */
+/* Finds the shapes and types of a step's results, or refuses the node. */
+void ask_step(Reader *r, const Step *s);
 
 /* ---- read.c: what the functions for ops use ---- */
 
@@ -149,6 +203,7 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ch
  */
 Value *in(Reader *r, size_t i);
 Value *value_named(Reader *r, const char *name); /* NULL: no such value */
+Value *named(Reader *r, const char *name);       /* makes it, if there is none */
 bool is_known(const Value *v);                   /* items that are all numbers */
 /* Whether v is one number of the file. */
 bool one_number(const Value *v, double *out);
@@ -157,8 +212,10 @@ int64_t item_at(Reader *r, const Value *v, size_t i);
 /* The size of an axis, which counts from the end if it is negative, as a number. False: unknown. */
 bool size_of(const Value *v, int64_t axis, int64_t *out);
 Item item_of_size(Reader *r, const Value *v, int64_t axis);
-const char *dim_name(const Value *v, int64_t axis); /* NULL: none */
-bool rank_of(const Value *v, int64_t *out);
+bool is_size(const Value *x, uint32_t axis, Item number); /* at both choices of the sizes */
+/* The axis of a tensor, from 0 on. -1: there is no such axis. */
+int64_t axis_of(const Value *x, int64_t axis);
+int64_t rank_of(const Value *v); /* -1: it is a sequence */
 /* Also notes that the attribute is known: a node with others is refused. */
 const OnnxAttribute *attribute(Reader *r, const char *name);
 int64_t attr_number(Reader *r, const char *name, int64_t missing);
@@ -182,9 +239,14 @@ Value *result(Reader *r, size_t i);                                /* NULL: nobo
 void give(Reader *r, const char *expression);                      /* one step, one result */
 void give_results(Reader *r, const char *expression, uint32_t n);  /* a list of n results */
 void give_sequence(Reader *r, const char *expression, uint32_t n); /* one sequence of n tensors */
-void give_items(Reader *r, Item *at, uint32_t n, bool scalar);
-void give_number(Reader *r, double number, Item *shape, uint32_t n);
-void give_value(Reader *r, const Value *v); /* the same value under another name */
+void give_items(Reader *r, Item *at, uint32_t n, bool scalar);     /* of i64 */
+void give_shaped_items(Reader *r, Item *at, const int64_t *dim, uint32_t rank, int32_t type);
+void give_number(Reader *r, double number, const Item *shape, uint32_t n);
+Shape *fixed_shape(Reader *r, const int64_t *dim, uint32_t rank); /* of any choice of sizes */
+/* Makes v a VALUE_number, or a step of a drawn dropout. */
+void fill_value(Reader *r, Value *v, ValueKind kind, double number, const Item *shape, uint32_t n);
+void give_value(Reader *r, const Value *v);              /* the same value under another name */
+void give_value_as(Reader *r, size_t i, const Value *v); /* as result i */
 /* Returns a value that has no name in the file, and a step that computes it. */
 Value *between(Reader *r, const char *expression);
 void refuse(Reader *r, const char *why);
@@ -193,20 +255,18 @@ void refuse(Reader *r, const char *why);
 void read_constant(Reader *r, Value *v, const OnnxTensor *t);
 bool is_filled(const OnnxTensor *t); /* all elements are the same number */
 
-/* ---- read_types.c ---- */
+/* ---- operands.c ---- */
 
-/* The shape of a value. False: it is not known. */
-bool shape_of(Reader *r, const Value *v, Item **at, uint32_t *n);
-/* Whether the size of the axis of x is the number, whatever the arguments' sizes are. */
-bool is_size(const Value *x, uint32_t axis, Item number);
-/* States the shape of result 0, if the file does not. */
-void give_shape(Reader *r, const Item *at, uint32_t n);
-void give_shape_of(Reader *r, size_t number, const Item *at, uint32_t n);
 /* The text of a value as a tensor of its whole shape, also if it is a number. */
 const char *whole_ref(Reader *r, const Value *v);
 /* The text of an operand that is broadcast: a number stands for its tensor if another input has all
  * its axes. */
 const char *operand(Reader *r, size_t i);
+
+/* ---- prelude.c ---- */
+
+const char *prelude_text(void);           /* definitions of functions for ops that jobs lack */
+void prelude_print(Reader *r, Text *out); /* those that the steps call */
 
 /* ---- tensors.c ---- */
 
@@ -220,6 +280,8 @@ bool onnx_is_float(int32_t type);
 const char *type_word(int32_t type); /* "f32"; NULL: a type that jobs lack */
 /* *wide: it is AMPC_F32 of doubles. */
 ampc_dtype tensor_type(const OnnxTensor *t, bool *wide);
+ampc_dtype dtype_of(int32_t type, bool *wide);
+int32_t type_of_dtype(ampc_dtype type); /* a type of ONNX */
 
 /* ---- members.c ---- */
 
@@ -247,6 +309,8 @@ bool is_made_up(Reader *r, const char *name);
  * as in a new net. A matrix that several layers have is a tied weight. */
 bool stored_once(const OnnxTensor *t);
 void find_places(Reader *r); /* fills r->places */
+/* Whether a value goes to a recurrent layer as its weight, through ops that move elements. */
+bool feeds_cells(Reader *r, const char *name);
 /* Fills r->trained with names that are separated by commas. */
 ampc_status name_trained(Reader *r, const char *names);
 /* What the tensor of v is taken for. */

@@ -55,9 +55,8 @@ static const char *lacked_mode(Reader *r)
 static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, const char **all,
                         bool *one)
 {
-  int64_t size, rank;
-  if (!v || !v->tensor || !rank_of(v, &rank) || rank != 1 || !size_of(v, 0, &size) ||
-      size != axes + 2)
+  int64_t size;
+  if (!v || !v->tensor || rank_of(v) != 1 || !size_of(v, 0, &size) || size != axes + 2)
     return false;
   for (uint32_t i = 0; i < axes + 2; i++) {
     double scale = tensor_real(v->tensor, i);
@@ -71,96 +70,42 @@ static bool read_scales(Reader *r, const Value *v, uint32_t axes, bool aligned, 
   return true;
 }
 
-void read_resize(Reader *r)
+/* The argument of `interpolate` for the size of the result; NULL: it lacks one. */
+static const char *resize_size(Reader *r, uint32_t axes, bool aligned, bool *one)
 {
   const Value *x = in(r, 0), *scales = in(r, r->opset < 11 ? 1 : 2), *sizes = in(r, 3);
-  const char *all = "", *place = transformation(r);
-  int64_t rank;
+  const char *all = "";
+  if (!sizes)
+    return read_scales(r, scales, axes, aligned, &all, one) ? text(r, "scale_factor=[%s]", all)
+                                                            : NULL;
+  bool fits = sizes->kind == VALUE_items && sizes->n == axes + 2 && is_size(x, 0, sizes->item[0]) &&
+              is_size(x, 1, sizes->item[1]);
+  for (uint32_t i = 2; fits && i < axes + 2; i++)
+    *one = *one || (!sizes->item[i].text && sizes->item[i].n == 1);
+  return fits ? text(r, "size=[%s]", list_text(r, sizes->item + 2, axes)) : NULL;
+}
+
+void read_resize(Reader *r)
+{
+  const Value *x = in(r, 0);
+  const char *place = transformation(r);
+  int64_t rank = rank_of(x);
+  bool one = false;
   in(r, 1); /* roi: only for a transformation that is refused */
-  if (!rank_of(x, &rank) || rank < 3 || rank > 5)
-    return refuse(r, "of a tensor that is not stated to have 3 to 5 axes");
+  if (rank < 3 || rank > 5) return refuse(r, "of a tensor of fewer than 3 or more than 5 axes");
   uint32_t axes = (uint32_t)rank - 2;
-  bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0,
-       one = false;
+  bool stretch = strcmp(attr_word(r, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0;
   if (!stretch || attr_number(r, "exclude_outside", 0) || attribute(r, "axes"))
     return refuse(r, "with axes, exclude_outside or keep_aspect_ratio_policy");
   const char *mode = resize_mode(r, axes);
-  give_image_shape(r, x, 0);
   attribute(r, "extrapolation_value");
   attribute(r, "cubic_coeff_a");
   if (!mode) return refuse(r, lacked_mode(r));
-  if (sizes && sizes->kind == VALUE_items && sizes->n == rank && is_size(x, 0, sizes->item[0]) &&
-      is_size(x, 1, sizes->item[1])) {
-    all = text(r, "size=[%s]", list_text(r, sizes->item + 2, axes));
-    for (uint32_t i = 2; i < rank; i++)
-      one = one || (!sizes->item[i].text && sizes->item[i].n == 1);
-  } else if (!sizes &&
-             read_scales(r, scales, axes, strcmp(place, "align_corners") == 0, &all, &one)) {
-    all = text(r, "scale_factor=[%s]", all);
-  } else {
-    return refuse(r, sizes ? "with sizes that are computed or change samples or channels"
-                           : "with scales that are computed or that interpolate lacks");
-  }
+  const char *size = resize_size(r, axes, strcmp(place, "align_corners") == 0, &one);
+  if (!size)
+    return refuse(r, in(r, 3) ? "with sizes that are computed or change samples or channels"
+                              : "with scales that are computed or that interpolate lacks");
   if (one && strcmp(place, "pytorch_half_pixel") == 0)
     return refuse(r, "to one pixel, with pytorch_half_pixel");
-  give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), all, mode));
-}
-
-/* ---- places ---- */
-
-void read_grid_sample(Reader *r)
-{
-  static const char *const modes[][2] = {{"linear", "bilinear"},
-                                         {"bilinear", "bilinear"},
-                                         {"nearest", "nearest"},
-                                         {"cubic", "bicubic"},
-                                         {"bicubic", "bicubic"}};
-  const char *mode = attr_word(r, "mode", "linear"),
-             *padding = attr_word(r, "padding_mode", "zeros"), *as = NULL;
-  int64_t rank;
-  bool align = attr_number(r, "align_corners", 0) != 0;
-  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-    if (strcmp(mode, modes[i][0]) == 0) as = modes[i][1];
-  bool known = strcmp(padding, "zeros") == 0 || strcmp(padding, "border") == 0 ||
-               strcmp(padding, "reflection") == 0;
-  if (!as || !known) return refuse(r, text(r, "with mode=%s, padding_mode=%s", mode, padding));
-  if (!in(r, 1) || !rank_of(in(r, 0), &rank) || rank < 4 || rank > 5)
-    return refuse(r, "without a grid, or of a tensor that is not stated to have 4 or 5 axes");
-  if (rank == 5 && strcmp(as, "bicubic") == 0) return refuse(r, "of volumes, with mode cubic");
-  const char *more = text(r, "mode=\"%s\", padding_mode=\"%s\", align_corners=%s", as, padding,
-                          align ? "true" : "false");
-  give(r, text(r, "grid_sample(%s, %s, %s)", whole_ref(r, in(r, 0)), whole_ref(r, in(r, 1)), more));
-}
-
-void read_affine_grid(Reader *r)
-{
-  const Value *size = in(r, 1);
-  bool align = attr_number(r, "align_corners", 0) != 0;
-  if (!size || size->kind != VALUE_items) return refuse(r, "with a computed size");
-  const char *all = list_text(r, size->item, size->n);
-  give(r, text(r, "affine_grid(%s, [%s], align_corners=%s)", whole_ref(r, in(r, 0)), all,
-               align ? "true" : "false"));
-}
-
-/* ---- losses ---- */
-
-void read_loss(Reader *r)
-{
-  bool logits = r->node->op_type[0] == 'S';
-  const char *x = whole_ref(r, in(r, 0)), *more = "",
-             *reduction = attr_word(r, "reduction", "mean");
-  int64_t ignored = attr_number(r, "ignore_index", -100);
-  if (!in(r, 1)) return refuse(r, "without labels");
-  if (in(r, 2)) more = text(r, ", weight=%s", whole_ref(r, in(r, 2)));
-  if (ignored != -100) more = text(r, "%s, ignore_index=%" PRId64, more, ignored);
-  if (strcmp(reduction, "none") != 0 && strcmp(reduction, "sum") != 0 &&
-      strcmp(reduction, "mean") != 0)
-    return refuse(r, text(r, "with reduction=%s", reduction));
-  if (strcmp(reduction, "mean") != 0) more = text(r, "%s, reduction=\"%s\"", more, reduction);
-  const char *loss = text(r, "%s(%s, %s%s)", logits ? "cross_entropy" : "nll_loss", x,
-                          whole_ref(r, in(r, 1)), more);
-  if (logits && others_needed(r))
-    give_results(r, text(r, "%s, log_softmax(%s, 1)", loss, x), 2);
-  else
-    give(r, loss);
+  give(r, text(r, "interpolate(%s, %s, %s)", whole_ref(r, x), size, mode));
 }

@@ -106,19 +106,18 @@ static void check_known(Reader *r)
 void read_op(Reader *r)
 {
   const char *op = r->node->op_type, *domain = r->node->domain;
-  bool standard = !domain || !*domain || strcmp(domain, "ai.onnx") == 0, elementwise = false;
+  bool standard = !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
   ReadOp *function = standard ? function_of(op) : NULL;
   for (size_t i = 0; i < r->node->n_input; i++)
     if (r->node->input[i] && *r->node->input[i] && !value_named(r, r->node->input[i])) return;
   if (!in(r, 0) && strcmp(op, "Constant") != 0) return refuse(r, "without its first input");
+  if (standard && read_folded(r)) return;
+  r->asked_inputs = r->asked_attributes = 0;
   if (function)
     function(r);
-  else if (standard && read_form(r))
-    elementwise = true;
-  else
+  else if (!standard || !(read_form(r) || read_prelude(r, "")))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
-  read_types(r, elementwise);
 }
 
 /* ---- two operands ---- */
@@ -143,68 +142,10 @@ static double computed(char op, double a, double b)
   }
 }
 
-/* The letter of an op: its first one, but Max x, Min n, Mod d. read_binary() turns Mod with fmod
- * into f. */
+/* The letter of an op: its first one, but Max x, Min n, Mod d. */
 static char letter_of(const char *op)
 {
   return op[0] != 'M' || op[1] == 'u' ? op[0] : op[2];
-}
-
-static bool whole(char op, int64_t a, int64_t b, int64_t *out)
-{
-  switch (op) {
-  case 'A':
-    return !__builtin_add_overflow(a, b, out);
-  case 'S':
-    return !__builtin_sub_overflow(a, b, out);
-  case 'M':
-    return !__builtin_mul_overflow(a, b, out);
-  case 'x':
-    return *out = a > b ? a : b, true;
-  case 'n':
-    return *out = a < b ? a : b, true;
-  case 'D':
-    return b != 0 && b != -1 ? (*out = a / b, true) : false;
-  case 'd':
-    return b > 0 ? (*out = a % b < 0 ? a % b + b : a % b, true) : false;
-  case 'f':
-    return b != 0 && b != -1 ? (*out = a % b, true) : false;
-  default:
-    return false;
-  }
-}
-
-/* Whether it may be below 0: sums, products and quotients of sizes are not. */
-static bool may_be_negative(Item i)
-{
-  return i.text ? strchr(i.text, '-') != NULL : i.n < 0;
-}
-
-static void binary_items(Reader *r, char op, const Value *a, const Value *b)
-{
-  static const char *const signs[] = {
-      ['A'] = "(%s + %s)",  ['S'] = "(%s - %s)",  ['M'] = "(%s * %s)",   ['D'] = "(%s // %s)",
-      ['d'] = "(%s %% %s)", ['f'] = "(%s %% %s)", ['x'] = "max(%s, %s)", ['n'] = "min(%s, %s)"};
-  uint32_t n = a->n > b->n ? a->n : b->n;
-  Item *to = arena_array(r->arena, Item, n + 1);
-  if ((a->n != n && a->n != 1) || (b->n != n && b->n != 1))
-    return refuse(r, "of integer lists of different lengths");
-  for (uint32_t i = 0; i < n; i++) {
-    Item x = a->item[a->n == 1 ? 0 : i], y = b->item[b->n == 1 ? 0 : i];
-    if (!x.text && !y.text && whole(op, x.n, y.n, &to[i].n)) continue;
-    if (op == 'M' && !x.text && x.n == 1)
-      to[i] = y;
-    else if ((op == 'M' || op == 'D') && !y.text && y.n == 1)
-      to[i] = x;
-    else if ((op == 'D' || op == 'f' || op == 'd') &&
-             (may_be_negative(y) || (op != 'd' && may_be_negative(x))))
-      return refuse(r, "of sizes that may be negative");
-    else if (signs[(int)op])
-      to[i].text = text(r, signs[(int)op], item_text(r, x), item_text(r, y));
-    else
-      return refuse(r, "of integers that describe shapes");
-  }
-  give_items(r, to, n, a->scalar && b->scalar);
 }
 
 /* Division and remainder of ONNX round towards 0, those of jobs down. */
@@ -223,8 +164,8 @@ static void whole_division(Reader *r, char letter, const Value *a, const Value *
 /* x + 0, x * 1 and x & true, which exporters write for positions and masks */
 static bool is_neutral(char op, const Value *x, const Value *number)
 {
-  bool scalar =
-      x->kind == VALUE_tensor && is_known(number) && number->scalar && x->type == number->type;
+  bool scalar = x->kind == VALUE_tensor && is_known(number) && number->shape->rank == 0 &&
+                x->type == number->type;
   return scalar && ((op == 'A' && number->item[0].n == 0) ||
                     (op == 'M' && number->item[0].n == 1) || (op == '&' && number->item[0].n != 0));
 }
@@ -246,30 +187,33 @@ static void read_mask(Reader *r, const Value *scores, const Value *mask)
   give(r, text(r, "where(%s, %s, -inf)", ref(r, mask), ref(r, scores)));
 }
 
+/* Reads what several nodes together mean, or a node that does nothing. */
+static bool read_known_pair(Reader *r, char letter, Value *a, Value *b)
+{
+  if (read_drawn(r) || (letter == 'M' && read_silu(r))) return true;
+  bool bias = letter == 'A' && (a->bias_of == r->node || b->bias_of == r->node);
+  if (bias) return give_value(r, a->bias_of ? a : b), true;
+  if (is_neutral(letter, a, b)) return give_value(r, a), true;
+  if (mixes_types(a, b)) return read_mask(r, a, b), true;
+  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
+                 (a->n == 0 || b->n == 0);
+  const Value *shape = a->n ? a : b;
+  if (numbers) give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
+  return numbers;
+}
+
 void read_binary(Reader *r)
 {
   Value *a = in(r, 0), *b = in(r, 1);
   char letter = letter_of(r->node->op_type);
   bool fmod = attr_number(r, "fmod", 0) != 0;
   if (!b) return refuse(r, "without its second input");
-  if (read_drawn(r) || (letter == 'M' && read_silu(r))) return;
-  if (a->kind == VALUE_items && b->kind == VALUE_items)
-    return binary_items(r, fmod ? 'f' : letter, a, b);
-  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
-                 (a->n == 0 || b->n == 0);
-  const Value *shape = a->n ? a : b;
-  if (numbers) return give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
-  if (letter == 'A' && (a->bias_of == r->node || b->bias_of == r->node))
-    return give_value(r, a->bias_of ? a : b);
-  if (is_neutral(letter, a, b)) return give_value(r, a);
-  if (mixes_types(a, b)) return read_mask(r, a, b);
+  if (read_known_pair(r, letter, a, b)) return;
   int32_t type = a->type ? a->type : b->type;
-  bool whole_numbers = type && !onnx_is_float(type);
-  if (letter == 'D' && !type) return refuse(r, "of operands whose type is not known");
-  if ((letter == 'D' && whole_numbers) || (letter == 'd' && fmod))
-    return whole_division(r, letter, a, b);
+  bool whole = !onnx_is_float(type);
+  if ((letter == 'D' && whole) || (letter == 'd' && fmod)) return whole_division(r, letter, a, b);
   if (letter == 'd') return give(r, text(r, "%s %% %s", operand(r, 0), operand(r, 1)));
-  if (letter == 'P' && whole_numbers && b->type != type && type_word(type))
+  if (letter == 'P' && whole && b->type != type && type_word(type))
     return give(r, text(r, "(%s ** %s).to(%s)", operand(r, 0), operand(r, 1), type_word(type)));
   read_form(r);
 }
@@ -292,22 +236,7 @@ void read_several(Reader *r)
   give(r, op[1] == 'e' ? text(r, "(%s) / %zu", all, n) : all);
 }
 
-/* Whether an item is the size of an axis, which is not negative. */
-static bool is_plain_size(Item i)
-{
-  const char *at = i.text && *i.text == '$' ? i.text + 1 + strspn(i.text + 1, "0123456789") : "";
-  return strncmp(at, ".size(", 6) == 0 && at[strcspn(at, ")")] && !at[strcspn(at, ")") + 1];
-}
-
-static bool compared(char op, Item x, Item y, int64_t *out) /* Less, Equal, And */
-{
-  bool sizes = op == 'E' && ((is_plain_size(x) && !y.text && y.n < 0) ||
-                             (is_plain_size(y) && !x.text && x.n < 0));
-  *out = sizes ? 0 : op == 'L' ? x.n < y.n : op == 'E' ? x.n == y.n : x.n && y.n;
-  return sizes || (!x.text && !y.text);
-}
-
-/* Comparisons of sizes are known when a job compiles; others are expressions. */
+/* Less, Equal, And: perhaps steps of a dropout, or a mask that does nothing. */
 void read_compare(Reader *r)
 {
   const Value *a = in(r, 0), *b = in(r, 1);
@@ -315,55 +244,26 @@ void read_compare(Reader *r)
   bool both = b && r->node->op_type[0] == 'A';
   if (both && (is_neutral('&', a, b) || is_neutral('&', b, a)))
     return give_value(r, is_neutral('&', a, b) ? a : b);
-  bool items = b && a->kind == VALUE_items && b->kind == VALUE_items &&
-               (a->n == b->n || a->n == 1 || b->n == 1);
-  uint32_t n = !items ? 0 : a->n > b->n ? a->n : b->n;
-  Item *to = arena_array(r->arena, Item, n + 1);
-  for (uint32_t i = 0; i < n; i++)
-    items = items && compared(r->node->op_type[0], a->item[a->n == 1 ? 0 : i],
-                              b->item[b->n == 1 ? 0 : i], &to[i].n);
-  if (items)
-    give_items(r, to, n, a->scalar && b->scalar);
-  else
-    read_form(r);
+  read_form(r);
 }
 
-void read_not(Reader *r)
+static double negative(double x)
 {
-  const Value *a = in(r, 0);
-  if (!is_known(a)) {
-    read_form(r);
-    return;
-  }
-  Item *to = arena_array(r->arena, Item, a->n + 1);
-  for (uint32_t i = 0; i < a->n; i++) to[i].n = !a->item[i].n;
-  give_items(r, to, a->n, a->scalar);
+  return -x;
 }
 
-void read_where(Reader *r)
+/* Computes a number of a number. */
+void read_unary(Reader *r)
 {
-  const Value *c = in(r, 0), *a = in(r, 1), *b = in(r, 2);
-  bool items = a && b && is_known(c) && a->kind == VALUE_items && b->kind == VALUE_items;
-  uint32_t n = !items ? 0 : a->n > b->n ? a->n : b->n;
-  if (items && c->n > n) n = c->n;
-  items = items && (c->n == n || c->n == 1) && (a->n == n || a->n == 1) && (b->n == n || b->n == 1);
-  if (!items) {
-    read_form(r);
-    return;
-  }
-  Item *to = arena_array(r->arena, Item, n + 1);
-  for (uint32_t i = 0; i < n; i++) {
-    const Value *from = c->item[c->n == 1 ? 0 : i].n ? a : b;
-    to[i] = from->item[from->n == 1 ? 0 : i];
-  }
-  give_items(r, to, n, a->scalar && b->scalar && c->scalar);
-}
-
-void read_sqrt(Reader *r)
-{
+  static const struct {
+    const char *op;
+    double (*of)(double);
+  } functions[] = {{"Sqrt", sqrt}, {"Floor", floor}, {"Ceil", ceil}, {"Neg", negative}};
   Value *x = in(r, 0);
-  if (x->kind == VALUE_number) return give_number(r, sqrt(x->number), x->item, x->n);
-  give(r, text(r, "sqrt(%s)", whole_ref(r, x)));
+  for (size_t i = 0; x->kind == VALUE_number && i < sizeof functions / sizeof *functions; i++)
+    if (strcmp(functions[i].op, r->node->op_type) == 0)
+      return give_number(r, functions[i].of(x->number), x->item, x->n);
+  read_form(r);
 }
 
 /* ---- reductions ---- */
@@ -401,30 +301,9 @@ static const char *reduced(Reader *r, const char *form, const char *x, const Ite
 /* Whether the axes are the last two of an image. */
 static bool is_global_pool(const Value *x, const Item *axes, uint32_t n)
 {
-  int64_t rank, a = 0, b = 0;
+  int64_t a = 0, b = 0;
   if (n == 2) a = axis_of(x, axes[0].n), b = axis_of(x, axes[1].n);
-  return n == 2 && rank_of(x, &rank) && rank == 4 && ((a == 2 && b == 3) || (a == 3 && b == 2));
-}
-
-static void give_reduced_shape(Reader *r, const Value *x, const Item *axes, uint32_t n, bool keep)
-{
-  Item *shape;
-  uint32_t all, k = 0;
-  bool gone[READ_RANK] = {0};
-  if (!shape_of(r, x, &shape, &all) || all > READ_RANK) return;
-  for (uint32_t i = 0; i < n; i++) {
-    int64_t axis = axis_of(x, axes[i].n);
-    if (axis < 0 || axis >= all) return;
-    gone[axis] = true;
-  }
-  for (uint32_t i = 0; i < all; i++) {
-    bool reduced_axis = n == 0 || gone[i];
-    if (reduced_axis && keep)
-      shape[k++] = (Item){.n = 1};
-    else if (!reduced_axis)
-      shape[k++] = shape[i];
-  }
-  give_shape(r, shape, k);
+  return n == 2 && rank_of(x) == 4 && ((a == 2 && b == 3) || (a == 3 && b == 2));
 }
 
 static int by_size(const void *a, const void *b)
@@ -433,57 +312,73 @@ static int by_size(const void *a, const void *b)
   return x->n < y->n ? -1 : x->n > y->n;
 }
 
+/* Reads the axes of a reduction, from 0 on in rising order; none are listed: all. */
+static bool read_reduced(Reader *r, int64_t rank, Item **axes, uint32_t *n)
+{
+  read_axes(r, 1, axes, n);
+  if (r->dropped) return false;
+  for (uint32_t i = 0; i < *n; i++) {
+    (*axes)[i].n += (*axes)[i].n < 0 ? rank : 0;
+    if ((*axes)[i].n < 0 || (*axes)[i].n >= rank)
+      return refuse(r, "along an axis that is out of range"), false;
+  }
+  qsort(*axes, *n, sizeof **axes, by_size);
+  return true;
+}
+
+/* Jobs sum such integers in i64. */
+static bool is_narrow(const Value *x)
+{
+  return x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
+         x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
+}
+
+static const char *reduced_text(Reader *r, const Reduction *how, const Value *x, Item *axes,
+                                uint32_t n, bool keep)
+{
+  const char *all = whole_ref(r, x), *form = how->form;
+  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
+    form = how == &reductions[2] ? "any($, #)" : "all($, #)";
+  if (rank_of(x) == 0) return how->scalar ? text(r, "%s(%s)", how->scalar, all) : all;
+  bool one = how->one || *form == 'a'; /* along one axis after the other */
+  if (n == 0 && (keep || one))
+    for (; n < rank_of(x); n++) axes[n].n = n;
+  for (uint32_t i = n; one && i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
+  if (!one) all = reduced(r, form, all, axes, n, keep);
+  return is_narrow(x) ? text(r, "%s.to(%s)", all, type_word(x->type)) : all;
+}
+
 void read_reduce(Reader *r)
 {
   Value *x = in(r, 0);
   Item *axes;
   uint32_t n = 0, row = 0;
-  int64_t rank;
-  bool listed = read_axes(r, 1, &axes, &n), keep = attr_number(r, "keepdims", 1) != 0,
-       known = rank_of(x, &rank);
+  int64_t rank = rank_of(x);
+  bool keep = attr_number(r, "keepdims", 1) != 0,
+       noop = attr_number(r, "noop_with_empty_axes", 0) != 0;
   while (strcmp(reductions[row].onnx, r->node->op_type) != 0) row++;
-  if (in(r, 1) && !listed) return refuse(r, "along computed axes");
-  bool noop = attr_number(r, "noop_with_empty_axes", 0) != 0;
+  if (!read_reduced(r, rank, &axes, &n)) return;
   if (n == 0 && noop)
     return row < 5 ? give_value(r, x) : refuse(r, "with noop_with_empty_axes=1 and no axes");
   if (row == 0 && keep && is_global_pool(x, axes, n))
     return give(r, text(r, "adaptive_avg_pool2d(%s, 1)", whole_ref(r, x)));
-  if (n == 0 && (keep || reductions[row].one)) {
-    if (!known || rank > READ_RANK)
-      return refuse(r, "of all axes of a tensor without a stated shape");
-    axes = arena_array(r->arena, Item, READ_RANK);
-    for (; n < rank; n++) axes[n].n = n;
-  }
-  give_reduced_shape(r, x, axes, n, keep);
-  const char *all = whole_ref(r, x), *form = reductions[row].form, *scalar = reductions[row].scalar;
-  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL) form = row == 2 ? "any($, #)" : "all($, #)";
-  if (known && rank == 0) return give(r, scalar ? text(r, "%s(%s)", scalar, all) : all);
-  if ((reductions[row].one || *form == 'a') && n > 1) { /* along one axis after the other */
-    for (uint32_t i = 0; i < n; i++)
-      axes[i].n = known && axes[i].n < 0 ? axes[i].n + rank : axes[i].n;
-    qsort(axes, n, sizeof *axes, by_size);
-    if (axes[0].n < 0 && !keep)
-      return refuse(r, "along negative axes of a tensor without a stated shape");
-    for (uint32_t i = n; i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
-  } else {
-    all = reduced(r, form, all, axes, n, keep);
-  }
-  bool narrow = x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
-                x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
-  give(r, narrow ? text(r, "%s.to(%s)", all, type_word(x->type)) : all);
+  give(r, reduced_text(r, &reductions[row], x, axes, n, keep));
 }
 
 /* ---- activations ---- */
 
+/* Before opset 13 over all axes from one on. */
 void read_softmax(Reader *r)
 {
-  int64_t axis = attr_number(r, "axis", r->opset < 13 ? 1 : -1), rank;
+  int64_t axis = attr_number(r, "axis", r->opset < 13 ? 1 : -1);
   Value *x = in(r, 0);
-  bool last = axis == -1 || (rank_of(x, &rank) && axis == rank - 1);
-  if (r->opset < 13 && !last)
-    return refuse(r, "along an axis that is not known to be the last, before opset 13");
-  give(r, text(r, "%s(%s, %" PRId64 ")", r->node->op_type[0] == 'L' ? "log_softmax" : "softmax",
-               whole_ref(r, x), axis));
+  const char *name = r->node->op_type[0] == 'L' ? "log_softmax" : "softmax";
+  bool last = axis == -1 || axis == rank_of(x) - 1;
+  if (last || r->opset >= 13)
+    return give(r, text(r, "%s(%s, %" PRId64 ")", name, whole_ref(r, x), axis));
+  axis = axis_of(x, axis);
+  give(r, text(r, "%s(%s.flatten(%" PRId64 "), -1).reshape(%s.shape)", name, whole_ref(r, x), axis,
+               whole_ref(r, x)));
 }
 
 /* An input, or an attribute of older versions; `missing` if neither is there. */

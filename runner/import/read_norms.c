@@ -42,7 +42,7 @@ static void give_plain(Reader *r, const char *made, Value *const *statistics)
 void read_batch_norm(Reader *r)
 {
   Value *tensor[] = {in(r, 1), in(r, 2), in(r, 3), in(r, 4)};
-  int64_t rank;
+  int64_t rank = rank_of(in(r, 0));
   bool own = true;
   if (others_needed(r)) return refuse(r, "with more than one result");
   for (int i = 0; i < 4; i++) {
@@ -52,7 +52,6 @@ void read_batch_norm(Reader *r)
   own = own && is_weight(tensor[0]) && is_weight(tensor[1]);
   bool plain = is_all(tensor[0], 1) && is_zero(tensor[1]) && is_vector(tensor[2], tensor[2]) &&
                is_vector(tensor[3], tensor[2]);
-  if (!rank_of(in(r, 0), &rank)) rank = 4;
   attribute(
       r, "training_mode"); /* a train block computes the statistics of the batch, others do not */
   const char *more = eps_text(r, 1e-5);
@@ -75,25 +74,28 @@ void read_batch_norm(Reader *r)
     give_layer(r, made, tensor, 4);
 }
 
+/* Whether both are weights of the file with the same n sizes. */
+static bool are_weights(const Value *w, const Value *b, uint32_t n)
+{
+  bool own = is_weight(w) && (!b || is_weight(b)) && w->tensor->n_dims == n &&
+             (!b || b->tensor->n_dims == n);
+  for (uint32_t i = 0; own && b && i < n; i++) own = b->tensor->dims[i] == w->tensor->dims[i];
+  return own;
+}
+
 /* LayerNormalization and RMSNormalization, over the axes from `axis` on. */
 void read_layer_norm(Reader *r)
 {
-  Value *x = in(r, 0), *w = in(r, 1), *b = in(r, 2);
+  Value *x = in(r, 0), *w = in(r, 1), *b = is_zero(in(r, 2)) ? NULL : in(r, 2);
   bool rms = r->node->op_type[0] == 'R';
-  int64_t axis = attr_number(r, "axis", -1), rank;
+  int64_t rank = rank_of(x), axis = axis_of(x, attr_number(r, "axis", -1));
   Item dims[READ_RANK];
-  if (axis >= 0) axis = rank_of(x, &rank) ? axis - rank : 0;
-  uint32_t n = axis < 0 && axis >= -READ_RANK ? (uint32_t)-axis : 0;
-  if (is_zero(b)) b = NULL;
   if (others_needed(r)) return refuse(r, "with more than one result");
-  if (!w || !n) return refuse(r, "of a tensor without a stated shape");
-  bool own = is_weight(w) && (!b || is_weight(b));
-  for (uint32_t i = 0; i < n; i++) dims[i] = item_of_size(r, x, axis + i);
-  own = own && w->tensor->n_dims == n && (!b || b->tensor->n_dims == n);
-  for (uint32_t i = 0; own && i < n; i++) {
-    dims[i] = (Item){.n = w->tensor->dims[i]};
-    own = !b || b->tensor->dims[i] == dims[i].n;
-  }
+  if (!w || axis < 0 || axis >= rank) return refuse(r, "over an axis that is out of range");
+  uint32_t n = (uint32_t)(rank - axis);
+  bool own = are_weights(w, b, n);
+  for (uint32_t i = 0; i < n; i++)
+    dims[i] = own ? (Item){.n = w->tensor->dims[i]} : item_of_size(r, x, axis + i);
   const char *more = eps_text(r, rms ? -1 : 1e-5), *shape = list_text(r, dims, n),
              *name = rms ? "RMSNorm" : "LayerNorm";
   if (n > 1 || !own) shape = text(r, "[%s]", shape);
@@ -110,10 +112,10 @@ void read_group_norm(Reader *r)
 {
   Value *x = in(r, 0), *w = in(r, 1), *b = in(r, 2);
   bool instance = r->node->op_type[0] == 'I';
-  int64_t rank, channels = 0, groups = attr_number(r, "num_groups", 1);
+  int64_t rank = rank_of(x), channels = 0, groups = attr_number(r, "num_groups", 1);
   const char *more = eps_text(r, 1e-5);
-  if (!w || !b || !rank_of(x, &rank) || rank < 2 || !size_of(w, 0, &channels))
-    return refuse(r, "of a tensor without a stated shape");
+  if (!w || !b || rank < 2 || !size_of(w, 0, &channels))
+    return refuse(r, "without weight and bias, or of a tensor without channels");
   if (!instance && r->opset < 21) return refuse(r, "before opset 21");
   if (is_weight(w) && is_weight(b) && instance && rank > 2 && rank < 6)
     return give_layer(
@@ -126,19 +128,12 @@ void read_group_norm(Reader *r)
                instance ? channels : groups, whole_ref(r, w), whole_ref(r, b), more));
 }
 
-void read_lp_norm(Reader *r)
-{
-  int64_t p = attr_number(r, "p", 2), axis = attr_number(r, "axis", -1);
-  give(r,
-       text(r, "normalize(%s, p=%" PRId64 ", dim=%" PRId64 ")", whole_ref(r, in(r, 0)), p, axis));
-}
-
 /* A layer if the weight is one slope, or one for each channel; elsewhere the slope is broadcast. */
 void read_prelu(Reader *r)
 {
   Value *x = in(r, 0), *w = in(r, 1);
-  int64_t rank, n;
-  bool channels = is_weight(w) && rank_of(x, &rank) && w->tensor->n_dims == 1;
+  int64_t rank = rank_of(x), n;
+  bool channels = is_weight(w) && w->tensor->n_dims == 1;
   if (channels && rank > 2) channels = w->slopes || w->tensor->dims[0] == 1;
   if (channels && rank > 1 && size_of(w, 0, &n)) {
     const char *made = text(r, n == 1 ? "PReLU()" : "PReLU(%" PRId64 ")", n);

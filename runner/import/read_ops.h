@@ -13,30 +13,44 @@ void read_op(Reader *r);
 /* Reads a node of the pattern of a drawn dropout: Less, Cast, Div, Mul. False: it is another one.
  */
 bool read_drawn(Reader *r);
-/* Reads a node that selects or joins rows of the weights of a recurrent layer. False: it is another
- * one. */
-bool read_rows(Reader *r);
+/* Computes the node if its inputs are small integer tensors, or weights of recurrent layers. False:
+ * they are not. */
+bool read_folded(Reader *r);
 /* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
 Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
 void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */
-/* Reads a node that reshapes, flips or transposes a small matrix of known integers. False: it is
- * another one. */
-bool read_matrix(Reader *r);
-/* Sets type and shape of result 0 where they follow from the inputs. */
-void read_types(Reader *r, bool elementwise);
-/* States the shape of an image with other numbers of pixels. channels 0: those of x */
-void give_image_shape(Reader *r, const Value *x, int64_t channels);
-/* The axis of a tensor, from 0 on. -1: the rank is unknown, or there is no such axis. */
-int64_t axis_of(const Value *x, int64_t axis);
-/* Reads the axes of the node at work: input i, or in older versions an attribute. */
+/* The shape of a result that has the elements of the first input in the same order, which has these
+ * sizes; -1: a size that follows from the others. False after refusing. */
+bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n);
+bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n); /* of a Transpose */
+
+typedef struct Cut { /* along an axis */
+  int64_t axis, step;
+  Item start, stop;
+} Cut;
+bool read_cuts(Reader *r, Cut *cuts, uint32_t *n); /* of a Slice; false: they are computed */
+/* Python's bounds of a slice with a number as size. */
+void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end);
+/* Reads a list of integers: input i, or in older versions an attribute. False: it is absent; or
+ * computed, which refuses the node. */
+bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n);
+/* Reads the axes of the node at work, which are numbers. There is room for READ_RANK of them. */
 bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
 bool is_weight(const Value *v);             /* a tensor of the file that trains */
 bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
-/* An index along an axis, without numbers below 0. `computed`: also if it is no constant */
-const char *index_ref(Reader *r, const Value *index, int64_t size, bool computed);
+/* An index along an axis; constants lose numbers below 0. */
+const char *index_ref(Reader *r, const Value *index, int64_t size);
+/* Reads the node as a call of a function of prelude.amp, with more arguments. False: there is none
+ * for the op. */
+bool read_prelude(Reader *r, const char *more);
+uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);
+
+ampc_status read_scan(Reader *r);
+ampc_status read_inner(Reader *r,
+                       const OnnxGraph *g); /* tensors and nodes of a graph of the node */
 
 /* ---- read_patterns.c: ops of several nodes. False: the node is not the last one of such an op
  * ---- */

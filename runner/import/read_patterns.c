@@ -48,15 +48,13 @@ static bool swaps_last(const OnnxNode *n, size_t rank)
 static Value *transposed(Reader *r, Value *v)
 {
   Value *x[3], *flat[3], *whole[3];
-  int64_t rank;
   const OnnxNode *n = maker(r, v, "Transpose", x);
   if (n && swaps_last(n, 4)) return x[0];
   if (!maker(r, v, "Reshape", x)) return NULL;
   n = maker(r, x[0], "Transpose", flat);
   if (!n || !swaps_last(n, 3) || !maker(r, flat[0], "Reshape", whole)) return NULL;
   const Value *shape = whole[1];
-  bool fits =
-      rank_of(whole[0], &rank) && rank == 4 && shape && shape->kind == VALUE_items && shape->n == 3;
+  bool fits = rank_of(whole[0]) == 4 && shape && shape->kind == VALUE_items && shape->n == 3;
   return fits && is_size(whole[0], 2, shape->item[1]) && is_size(whole[0], 3, shape->item[2])
              ? whole[0]
              : NULL;
@@ -100,8 +98,7 @@ static bool read_weights(Reader *r, Value *v, Heads *h)
   }
   v = without_nan(r, v);
   const OnnxNode *n = maker(r, v, "Softmax", x);
-  int64_t rank;
-  if (!n || !rank_of(x[0], &rank) || rank != 4) return false;
+  if (!n || rank_of(x[0]) != 4) return false;
   if (n->n_attribute != 1 || (n->attribute[0]->i != -1 && n->attribute[0]->i != 3)) return false;
   if (read_scores(r, x[0], h)) return true;
   if (!maker(r, x[0], "Add", y)) return false;
@@ -113,8 +110,7 @@ static bool read_weights(Reader *r, Value *v, Heads *h)
 
 static bool four_axes(const Value *v)
 {
-  int64_t rank;
-  return v && v->kind == VALUE_tensor && rank_of(v, &rank) && rank == 4;
+  return v && v->kind == VALUE_tensor && rank_of(v) == 4;
 }
 
 bool read_attention_product(Reader *r)

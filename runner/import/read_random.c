@@ -5,24 +5,20 @@
 #include "read_ops.h"
 
 /* Makes the result a step of the pattern. */
-static void give_drawn(Reader *r, ValueKind kind, double number, Item *shape, uint32_t n)
+static void give_drawn(Reader *r, ValueKind kind, double number, const Value *x)
 {
+  Item shape[READ_RANK];
   Value *v = result(r, 0);
-  if (!v) return;
-  v->kind = kind;
-  v->number = number;
-  v->item = shape;
-  v->n = n;
+  for (int64_t i = 0; i < rank_of(x); i++) shape[i] = item_of_size(r, x, i);
+  if (v) fill_value(r, v, kind, number, shape, (uint32_t)rank_of(x));
 }
 
 void read_uniform(Reader *r)
 {
-  Item *shape;
-  uint32_t n;
   if (attr_real(r, "low", 0) != 0 || attr_real(r, "high", 1) != 1)
     return refuse(r, "with other bounds than 0 and 1");
-  if (!shape_of(r, in(r, 0), &shape, &n)) return refuse(r, "of a tensor without a stated shape");
-  give_drawn(r, VALUE_uniform, 0, shape, n);
+  if (rank_of(in(r, 0)) < 0) return refuse(r, "of a sequence");
+  give_drawn(r, VALUE_uniform, 0, in(r, 0));
 }
 
 /* 1 - p, as a short number: 0.2 for 0.8f. */
@@ -37,10 +33,9 @@ static const char *complement(Reader *r, double p)
 
 static void drop(Reader *r, const Value *x, const Value *kept)
 {
-  int64_t rank;
   /* equal: axes with x's size; ones: axes of size 1; first: leading axes with x's size */
   uint32_t equal = 0, ones = 0, first = 0;
-  bool known = rank_of(x, &rank) && rank == kept->n;
+  bool known = rank_of(x) == kept->n;
   for (uint32_t i = 0; known && i < kept->n; i++) {
     bool same = is_size(x, i, kept->item[i]);
     equal += same;
@@ -67,12 +62,12 @@ bool read_drawn(Reader *r)
   const Value *a = in(r, 0), *b = in(r, 1);
   const char *op = r->node->op_type;
   if (strcmp(op, "Less") == 0 && a->kind == VALUE_uniform && b && b->kind == VALUE_number) {
-    give_drawn(r, VALUE_chosen, b->number, a->item, a->n);
+    give_drawn(r, VALUE_chosen, b->number, a);
   } else if (strncmp(op, "Cast", 4) == 0 && is_drawn(a, VALUE_chosen)) {
-    give_drawn(r, VALUE_chosen, a->number, a->item, a->n);
+    give_drawn(r, VALUE_chosen, a->number, a);
   } else if (strcmp(op, "Div") == 0 && is_drawn(a, VALUE_chosen) && b->kind == VALUE_number &&
              (float)b->number == (float)a->number) {
-    give_drawn(r, VALUE_kept, a->number, a->item, a->n);
+    give_drawn(r, VALUE_kept, a->number, a);
   } else if (strcmp(op, "Mul") == 0 && (is_drawn(a, VALUE_kept) || is_drawn(b, VALUE_kept))) {
     drop(r, a->kind == VALUE_kept ? b : a, a->kind == VALUE_kept ? a : b);
   } else {

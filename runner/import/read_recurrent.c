@@ -25,13 +25,9 @@ Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, s
   t->raw_data =
       (ProtobufCBinaryData){bytes, arena_alloc(r->arena, bytes + 1, _Alignof(max_align_t))};
   Value *v = arena_new(r->arena, Value);
-  *v = (Value){.name = "", .kind = VALUE_weight, .type = type, .tensor = t, .rows = true};
+  *v = (Value){.name = "", .kind = VALUE_weight, .type = type, .tensor = t};
+  v->shape = fixed_shape(r, dims, (uint32_t)n);
   return v;
-}
-
-static size_t row_bytes(const OnnxTensor *t)
-{
-  return t->n_dims && t->dims[0] > 0 ? t->raw_data.len / (size_t)t->dims[0] : t->raw_data.len;
 }
 
 /* Rows of a tensor from `from` on, with the gates in the order of jobs. columns 0: a vector */
@@ -48,16 +44,6 @@ static Value *gates_of(Reader *r, const Kind *kind, const OnnxTensor *t, int64_t
   return v;
 }
 
-/* PyTorch's exporter reorders the gates in the graph. */
-static bool of_recurrent_layer(const Value *v)
-{
-  static const char *const names[] = {"weight_ih_l", "weight_hh_l", "bias_ih_l", "bias_hh_l"};
-  if (!v || v->kind != VALUE_weight || v->turned) return false;
-  for (int i = 0; i < 4; i++)
-    if (strstr(v->name, names[i])) return true;
-  return v->rows;
-}
-
 void give_rows(Reader *r, const Value *made)
 {
   Value *v = result(r, 0);
@@ -65,73 +51,7 @@ void give_rows(Reader *r, const Value *made)
   v->kind = VALUE_weight;
   v->type = made->type;
   v->tensor = made->tensor;
-  v->rows = true;
-}
-
-static bool slice_rows(Reader *r, const Value *x)
-{
-  const Value *from = in(r, 1), *to = in(r, 2), *axes = in(r, 3), *steps = in(r, 4);
-  if (x->tensor->n_dims == 0) return false;
-  if (!is_known(from) || !is_known(to) || from->n != 1 || to->n != 1 ||
-      (steps && !(is_known(steps) && steps->item[0].n == 1)))
-    return false;
-  if (axes && !(is_known(axes) && axes->item[0].n == 0)) return false;
-  int64_t begin = from->item[0].n, end = to->item[0].n, n = x->tensor->dims[0], dims[READ_RANK];
-  if (end > n) end = n;
-  if (begin < 0 || begin >= end || x->tensor->n_dims > READ_RANK) return false;
-  memcpy(dims, x->tensor->dims, x->tensor->n_dims * sizeof *dims);
-  dims[0] = end - begin;
-  size_t size = row_bytes(x->tensor);
-  Value *made = made_tensor(r, x->type, (size_t)dims[0] * size, dims, x->tensor->n_dims);
-  memcpy(made->tensor->raw_data.data, x->tensor->raw_data.data + (size_t)begin * size,
-         (size_t)dims[0] * size);
-  give_rows(r, made);
-  return true;
-}
-
-static bool join_rows(Reader *r)
-{
-  const OnnxTensor *first = in(r, 0)->tensor;
-  int64_t dims[READ_RANK], rows = 0;
-  size_t bytes = 0, at = 0;
-  if (attr_number(r, "axis", 0) != 0 || first->n_dims > READ_RANK || first->n_dims == 0)
-    return false;
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    const Value *v = in(r, i);
-    if (!of_recurrent_layer(v) || v->tensor->n_dims != first->n_dims ||
-        row_bytes(v->tensor) != row_bytes(first))
-      return false;
-    bytes += v->tensor->raw_data.len;
-    rows += v->tensor->dims[0];
-  }
-  memcpy(dims, first->dims, first->n_dims * sizeof *dims);
-  dims[0] = rows;
-  Value *made = made_tensor(r, first->data_type, bytes, dims, first->n_dims);
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    const ProtobufCBinaryData *data = &in(r, i)->tensor->raw_data;
-    memcpy(made->tensor->raw_data.data + at, data->data, data->len);
-    at += data->len;
-  }
-  give_rows(r, made);
-  return true;
-}
-
-bool read_rows(Reader *r)
-{
-  const char *op = r->node->op_type;
-  const Value *x = in(r, 0), *axes = in(r, 1);
-  int64_t dims[READ_RANK + 1] = {1};
-  if (!of_recurrent_layer(x)) return false;
-  if (strcmp(op, "Slice") == 0) return slice_rows(r, x);
-  if (strcmp(op, "Concat") == 0) return join_rows(r);
-  if (strcmp(op, "Unsqueeze") != 0 || !is_known(axes) || axes->n != 1 || axes->item[0].n != 0)
-    return false;
-  if (x->tensor->n_dims > READ_RANK) return false;
-  memcpy(dims + 1, x->tensor->dims, x->tensor->n_dims * sizeof *dims);
-  Value *made = made_tensor(r, x->type, x->tensor->raw_data.len, dims, x->tensor->n_dims + 1);
-  memcpy(made->tensor->raw_data.data, x->tensor->raw_data.data, x->tensor->raw_data.len);
-  give_rows(r, made);
-  return true;
+  v->shape = made->shape;
 }
 
 /* ---- nodes ---- */
@@ -143,44 +63,65 @@ typedef struct Cells {
   const Value *w, *r, *b;
 } Cells;
 
-/* Why jobs lack such a layer; NULL: they have it. */
-static const char *read_cells(Reader *r, Cells *c)
+/* A tensor of the file, or made of some. */
+static bool of_cells(const Value *v)
 {
-  const char *direction = attr_word(r, "direction", "forward"), *given = "", *usual = "";
-  *c = (Cells){.kind = kinds,
-               .hidden = attr_number(r, "hidden_size", 0),
-               .w = in(r, 1),
-               .r = in(r, 2),
-               .b = in(r, 3)};
-  while (strcmp(c->kind->name, r->node->op_type) != 0) c->kind++;
-  c->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-  c->backwards = strcmp(direction, "reverse") == 0;
+  return v && v->kind == VALUE_weight && !v->turned;
+}
+
+/* Whether the activations are those of jobs. False after refusing. */
+static bool read_activations(Reader *r, Cells *c)
+{
+  const char *given = "", *usual = "";
   const OnnxAttribute *a = attribute(r, "activations");
   for (size_t i = 0; a && i < a->n_strings; i++)
     given = text(r, "%s%.*s ", given, (int)a->strings[i].len, (const char *)a->strings[i].data);
   for (int64_t i = 0; i < c->directions; i++) usual = text(r, "%s%s", usual, c->kind->activations);
   c->relu = c->kind->gates == 1 && strcmp(given, c->directions == 2 ? "Relu Relu " : "Relu ") == 0;
-  if (*given && strcmp(given, usual) != 0 && !c->relu)
-    return text(r, "with activations %sinstead of %.*s", given, (int)strlen(usual) - 1, usual);
-  if (attr_number(r, "layout", 0) || attr_number(r, "input_forget", 0))
-    return "with layout=1 or input_forget=1";
-  if (c->kind->gates == 3 && attr_number(r, "linear_before_reset", 0) == 0)
-    return "with linear_before_reset=0";
-  if (in(r, 4)) return "with sequence_lens";
-  if (in(r, 7)) return "with peepholes";
-  if (is_zero(c->b)) c->b = NULL;
+  if (!*given || strcmp(given, usual) == 0 || c->relu) return true;
+  refuse(r, text(r, "with activations %sinstead of %.*s", given, (int)strlen(usual) - 1, usual));
+  return false;
+}
+
+/* Why the weights are not those of such a layer; NULL: they are. */
+static const char *read_weights_of(Cells *c)
+{
   bool own =
-      is_weight(c->w) && is_weight(c->r) && (!c->b || is_weight(c->b)) && c->w->tensor->n_dims == 3;
+      of_cells(c->w) && of_cells(c->r) && (!c->b || of_cells(c->b)) && c->w->tensor->n_dims == 3;
   if (!own || !onnx_is_float(c->w->tensor->data_type))
     return "with weights that are computed or no floats of 3 axes";
   c->inputs = c->w->tensor->dims[2];
   int64_t rows = c->directions * c->kind->gates * c->hidden;
   bool fits = c->hidden > 0 && c->hidden < 1 << 24 && c->inputs > 0 && c->inputs < 1 << 24 &&
               tensor_elements(c->w->tensor) == rows * c->inputs &&
-              tensor_elements(c->r->tensor) == rows * c->hidden;
-  return fits && (!c->b || tensor_elements(c->b->tensor) == 2 * rows)
-             ? NULL
-             : "with weights whose shapes do not fit hidden_size";
+              tensor_elements(c->r->tensor) == rows * c->hidden &&
+              (!c->b || tensor_elements(c->b->tensor) == 2 * rows);
+  return fits ? NULL : "with weights whose shapes do not fit hidden_size";
+}
+
+/* Reads the layer of the node at work. False after refusing. */
+static bool read_cells(Reader *r, Cells *c)
+{
+  const char *direction = attr_word(r, "direction", "forward"), *why = NULL;
+  *c = (Cells){.kind = kinds,
+               .hidden = attr_number(r, "hidden_size", 0),
+               .directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1,
+               .backwards = strcmp(direction, "reverse") == 0,
+               .w = in(r, 1),
+               .r = in(r, 2),
+               .b = is_zero(in(r, 3)) ? NULL : in(r, 3)};
+  while (strcmp(c->kind->name, r->node->op_type) != 0) c->kind++;
+  if (!read_activations(r, c)) return false;
+  if (attr_number(r, "layout", 0) || attr_number(r, "input_forget", 0))
+    why = "with layout=1 or input_forget=1";
+  else if (c->kind->gates == 3 && attr_number(r, "linear_before_reset", 0) == 0)
+    why = "with linear_before_reset=0";
+  else if (in(r, 4) || in(r, 7))
+    why = in(r, 4) ? "with sequence_lens" : "with peepholes";
+  else
+    why = read_weights_of(c);
+  if (why) refuse(r, why);
+  return !why;
 }
 
 /* Makes the layer. Its path is that of the module around it; further layers of the module are
@@ -239,8 +180,8 @@ static const char *states(Reader *r, const Cells *c)
 void read_recurrent(Reader *r)
 {
   Cells c;
-  const char *why = read_cells(r, &c), *all[3];
-  if (why) return refuse(r, why);
+  const char *all[3];
+  if (!read_cells(r, &c)) return;
   bool lstm = c.kind->gates == 4;
   const Value *x = in(r, 0);
   const char *cells = cells_layer(r, &c), *of = whole_ref(r, x), *given = states(r, &c);
@@ -253,12 +194,7 @@ void read_recurrent(Reader *r)
     all[0] = text(r, "%s.unflatten(2, [2, %" PRId64 "]).transpose(1, 2)", all[0], c.hidden);
   all[1] = text(r, lstm ? "%s[1][0]" : "%s[1]", both);
   all[2] = text(r, "%s[1][1]", both);
-  Item shape[] = {
-      item_of_size(r, x, 0), {.n = c.directions}, item_of_size(r, x, 1), {.n = c.hidden}};
-  give_shape(r, shape, 4);
-  uint32_t n = 1;
-  for (uint32_t i = 1; i < (lstm ? 3 : 2); i++)
-    if (result(r, i) && result(r, i)->readers) n = i + 1;
+  uint32_t n = n_results(r);
   if (n == 1)
     give(r, all[0]);
   else

@@ -21,13 +21,11 @@ void read_constant_node(Reader *r)
     else
       read_constant(r, v, a->t);
   } else if (a->has_f) {
-    v->type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     give_number(r, (double)a->f, NULL, 0);
   } else if (a->has_i) {
     at = arena_new(r->arena, Item);
     at->n = a->i;
     give_items(r, at, 1, true);
-    v->type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
   } else if (a->n_floats) {
     OnnxTensor *t = arena_new(r->arena, OnnxTensor);
     onnx__tensor_proto__init(t);
@@ -38,7 +36,6 @@ void read_constant_node(Reader *r)
     t->raw_data = (ProtobufCBinaryData){a->n_floats * sizeof(float), (uint8_t *)a->floats};
     read_constant(r, v, t);
   } else if (attr_list(r, "value_ints", &at, &n)) {
-    v->type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
     give_items(r, at, n, false);
   } else {
     refuse(r, "with a value that is no tensor or number");
@@ -56,6 +53,7 @@ void read_identity(Reader *r)
     y->type = x->type;
     y->tensor = x->tensor;
     y->tensor_kind = x->tensor_kind;
+    y->shape = x->shape;
     return;
   }
   const char *classes = onnx_metadata(r->arena, r->node, "pkg.torch.onnx.class_hierarchy");
@@ -64,40 +62,40 @@ void read_identity(Reader *r)
   give_value(r, x);
 }
 
-/* Constants keep their kind: numbers are floats, items are integers. */
-static void cast_constant(Reader *r, const Value *x, int32_t type)
+/* Constants keep their kind: numbers are floats, items are integers. Returns false for others. */
+static bool cast_constant(Reader *r, const Value *x, int32_t type)
 {
   bool is_bool = type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, real = onnx_is_float(type);
-  Item *to = arena_array(r->arena, Item, x->n + 1);
-  for (uint32_t i = 0; i < x->n; i++) {
+  bool one = x->kind == VALUE_number && fabs(x->number) < 1e15;
+  for (uint32_t i = 0; i < x->n && one; i++) one = !x->item[i].text && x->item[i].n == 1;
+  if (x->kind == VALUE_number && real) return give_number(r, x->number, x->item, x->n), true;
+  if (x->kind == VALUE_number && !one) return false;
+  const int64_t *dim = x->shape->dim[0];
+  Item *to = arena_array(r->arena, Item, x->n + 1), ones[READ_RANK] = {{0}};
+  for (uint32_t i = 0; i < READ_RANK; i++) ones[i].n = 1;
+  if (x->kind == VALUE_number) {
+    to->n = is_bool ? x->number != 0 : (int64_t)x->number;
+  } else if (real) {
+    if (!is_known(x) || x->n != 1) return false;
+    return give_number(r, (double)x->item[0].n, ones, x->shape->rank), true;
+  }
+  for (uint32_t i = 0; i < x->n && x->kind == VALUE_items; i++) {
     to[i] = x->item[i];
-    if (is_bool && to[i].text) return refuse(r, "from a computed size to bool");
+    if (is_bool && to[i].text) return refuse(r, "from a computed size to bool"), true;
     if (is_bool) to[i].n = to[i].n != 0;
   }
-  if (x->kind == VALUE_number && real) return give_number(r, x->number, x->item, x->n);
-  if (x->kind == VALUE_items && real) {
-    Item *one = arena_new(r->arena, Item);
-    one->n = 1;
-    return give_number(r, (double)x->item[0].n, one, x->scalar ? 0 : 1);
-  }
-  if (x->kind == VALUE_items) return give_items(r, to, x->n, x->scalar);
-  Item *whole = arena_new(r->arena, Item);
-  whole->n = is_bool ? x->number != 0 : (int64_t)x->number;
-  give_items(r, whole, 1, x->n == 0);
+  return give_shaped_items(r, to, dim, x->shape->rank, type), true;
 }
 
 static void cast_to(Reader *r, Value *x, int32_t type)
 {
   const char *word = type_word(type);
+  Value *y = result(r, 0);
   if (read_drawn(r)) return;
   if (!word) return refuse(r, "to a type that jobs do not have");
-  Value *y = result(r, 0);
   if (y) y->type = type;
-  bool items = x->kind == VALUE_items && (!onnx_is_float(type) || (is_known(x) && x->n == 1));
-  bool one = x->kind == VALUE_number && fabs(x->number) < 1e15;
-  for (uint32_t i = 0; i < x->n && one; i++) one = !x->item[i].text && x->item[i].n == 1;
-  bool number = x->kind == VALUE_number && (onnx_is_float(type) || (one && x->n < 2));
-  if (items || number) return cast_constant(r, x, type);
+  bool constant = x->kind == VALUE_number || x->kind == VALUE_items;
+  if (constant && cast_constant(r, x, type)) return;
   if (x->type == type) return give_value(r, x);
   give(r, text(r, "%s.to(%s)", whole_ref(r, x), word));
 }
@@ -119,11 +117,9 @@ void read_cast_like(Reader *r)
 void read_shape(Reader *r)
 {
   Value *x = in(r, 0);
-  int64_t rank, start = attr_number(r, "start", 0), end = attr_number(r, "end", INT64_MAX);
-  if (!rank_of(x, &rank)) {
-    if (start < 0 || end == INT64_MAX) return refuse(r, "of a tensor without a stated shape");
-    rank = READ_RANK;
-  }
+  int64_t rank = rank_of(x), start = attr_number(r, "start", 0),
+          end = attr_number(r, "end", INT64_MAX);
+  if (rank < 0) return refuse(r, "of a sequence");
   if (start < 0) start += rank;
   if (end < 0) end += rank;
   if (end > rank) end = rank;
@@ -133,11 +129,17 @@ void read_shape(Reader *r)
   give_items(r, at, n, false);
 }
 
-int64_t axis_of(const Value *x, int64_t axis)
+void read_size(Reader *r)
 {
-  int64_t rank;
-  if (axis >= 0) return axis <= READ_RANK ? axis : -1;
-  return rank_of(x, &rank) && axis >= -rank ? axis + rank : -1;
+  Item *to = arena_new(r->arena, Item);
+  to->n = 1;
+  for (int64_t i = 0, size; i < rank_of(in(r, 0)); i++) {
+    if (!size_of(in(r, 0), i, &size))
+      return refuse(r, "of a tensor whose shape depends on the arguments");
+    if (__builtin_mul_overflow(to->n, size, &to->n))
+      return refuse(r, "of more elements than 64 bits count");
+  }
+  give_items(r, to, 1, true);
 }
 
 void read_gather(Reader *r)
@@ -145,39 +147,14 @@ void read_gather(Reader *r)
   Value *x = in(r, 0), *at = in(r, 1);
   int64_t axis = attr_number(r, "axis", 0);
   if (!at) return refuse(r, "without indices");
-  if (x->kind == VALUE_items && is_known(at)) {
-    Item *to = arena_array(r->arena, Item, at->n + 1);
-    for (uint32_t i = 0; i < at->n; i++) {
-      int64_t from = at->item[i].n + (at->item[i].n < 0 ? x->n : 0);
-      if (from < 0 || from >= x->n) return refuse(r, "beyond the end of a constant");
-      to[i] = x->item[from];
-    }
-    return give_items(r, to, at->n, at->scalar);
-  }
   if (is_weight(x) && axis == 0 && x->tensor->n_dims == 2 && names_layer(x)) {
     const char *table =
         text(r, "Embedding(%" PRId64 ", %" PRId64 ")", x->tensor->dims[0], x->tensor->dims[1]);
-    Item *index;
-    uint32_t axes;
-    if (shape_of(r, at, &index, &axes)) {
-      index[axes] = (Item){.n = x->tensor->dims[1]}; /* shape_of() has room for one more */
-      give_shape(r, index, axes + 1);
-    }
     table = layer(r, "embedding", table, &x, (const char *const[]){"weight"}, 1);
-    return give(r, text(r, "%s(%s)", table, index_ref(r, at, x->tensor->dims[0], false)));
+    return give(r, text(r, "%s(%s)", table, index_ref(r, at, x->tensor->dims[0])));
   }
   axis = axis_of(x, axis);
-  if (axis < 0) return refuse(r, "along an axis that is not known");
-  Item *shape, *index, to[2 * READ_RANK];
-  uint32_t n, m, k = 0;
-  if (shape_of(r, x, &shape, &n) && shape_of(r, at, &index, &m) && n <= READ_RANK &&
-      m <= READ_RANK) {
-    for (uint32_t i = 0; i < n; i++) {
-      for (uint32_t l = 0; i == axis && l < m; l++) to[k++] = index[l];
-      if (i != axis) to[k++] = shape[i];
-    }
-    give_shape(r, to, k);
-  }
+  if (axis < 0) return refuse(r, "along an axis that is out of range");
   const char *before = "";
   for (int64_t i = 0; i < axis; i++) before = text(r, "%s:, ", before);
   give(r, text(r, "%s[%s%s]", whole_ref(r, x), before, ref(r, at)));
@@ -219,7 +196,6 @@ void read_range(Reader *r)
   const char *type = from->type && from->type != ONNX__TENSOR_PROTO__DATA_TYPE__INT64
                          ? type_word(from->type)
                          : NULL;
-  give_shape(r, &(Item){.text = ""}, 1);
   const char *end = type && strcmp(type, "f32") != 0 ? text(r, ", dtype=%s", type) : "",
              *all = zero && one ? text(r, "arange(%s%s)", bound_text(r, to), end)
                                 : text(r, "arange(%s, %s, %s%s)", bound_text(r, from),
@@ -228,82 +204,97 @@ void read_range(Reader *r)
   if (result(r, 0) && result(r, 0)->n) result(r, 0)->printed = all;
 }
 
-/* ---- joined tensors ---- */
-
-static void give_joined_shape(Reader *r, int64_t axis)
-{
-  Item *shape, *other;
-  uint32_t n, m;
-  if (!shape_of(r, in(r, 0), &shape, &n)) return;
-  axis = axis_of(in(r, 0), axis);
-  for (size_t i = 1; i < r->node->n_input; i++) {
-    if (axis < 0 || !shape_of(r, in(r, i), &other, &m) || m != n || axis >= n) return;
-    if (shape[axis].text || other[axis].text)
-      shape[axis] = (Item){.text = ""};
-    else
-      shape[axis].n += other[axis].n;
-    for (uint32_t k = 0; k < n; k++) /* a size that this input knows */
-      if (k != axis && shape[k].text && !other[k].text) shape[k] = other[k];
-  }
-  give_shape(r, shape, n);
-}
-
 void read_concat(Reader *r)
 {
-  uint32_t n = 0;
-  bool items = true;
-  int64_t axis = attr_number(r, "axis", 0);
-  if (read_rows(r)) return;
   Text all = text_new(r->arena);
-  Item *to = arena_array(r->arena, Item, MOST_ITEMS);
+  int64_t axis = attr_number(r, "axis", 0);
   for (size_t i = 0; i < r->node->n_input; i++) {
+    int64_t size;
     if (!in(r, i)) return refuse(r, "without an input");
-    items = items && in(r, i)->kind == VALUE_items && (n += in(r, i)->n) <= MOST_ITEMS;
+    bool empty = in(r, i)->kind == VALUE_number && size_of(in(r, i), axis, &size) && size == 0;
+    if (!empty) list_add(&all, whole_ref(r, in(r, i)));
   }
-  n = 0;
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    Value *x = in(r, i);
-    if (items)
-      for (uint32_t k = 0; k < x->n && n < MOST_ITEMS; k++) to[n++] = x->item[k];
-    else
-      list_add(&all, whole_ref(r, x));
-  }
-  if (!items) give_joined_shape(r, axis);
-  if (items)
-    give_items(r, to, n, false);
-  else
-    give(r, text(r, "cat([%s], dim=%" PRId64 ")", all.at, axis));
+  if (!all.at) return refuse(r, "of no elements");
+  give(r, text(r, "cat([%s], dim=%" PRId64 ")", all.at, axis));
 }
 
 /* ---- shapes ---- */
 
-bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n)
+bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n)
 {
-  Value *axes = in(r, i);
-  if (!axes) return attr_list(r, "axes", at, n);
-  *at = arena_array(r->arena, Item, axes->n + 1);
-  *n = is_known(axes) ? axes->n : 0;
-  for (uint32_t k = 0; k < *n; k++) (*at)[k] = axes->item[k];
-  return is_known(axes);
+  const Value *v = in(r, i);
+  if (!v) return attr_list(r, name, at, n);
+  *at = v->item;
+  *n = v->n;
+  if (v->kind == VALUE_items) return true;
+  return refuse(r, text(r, "with computed %s", name)), false;
 }
 
-/* Marks axes of a tensor of `rank` axes. False: one of them is beyond it, or given twice. */
-static bool mark_axes(const Item *at, uint32_t n, int64_t rank, bool *marked)
+bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n)
+{
+  Item *given;
+  bool good = read_list(r, i, "axes", &given, n);
+  *at = arena_array(r->arena, Item, READ_RANK + *n);
+  for (uint32_t k = 0; k < *n; k++) {
+    (*at)[k] = given[k];
+    if (given[k].text) return refuse(r, "with computed axes"), false;
+  }
+  return good;
+}
+
+/* Marks axes of a tensor of `rank` axes. False after refusing: one is beyond it, or given twice. */
+static bool mark_axes(Reader *r, const Item *at, uint32_t n, int64_t rank, bool *marked)
 {
   for (uint32_t i = 0; i < n; i++) {
-    int64_t axis = at[i].n < 0 && at[i].n >= -rank ? at[i].n + rank : at[i].n;
-    if (axis < 0 || axis >= READ_RANK || (axis >= rank && rank >= 0) || marked[axis]) return false;
+    int64_t axis = at[i].n < 0 ? at[i].n + rank : at[i].n;
+    if (axis < 0 || axis >= rank || rank > READ_RANK || marked[axis])
+      return refuse(r, "with axes that occur twice, are out of range or make more than 6"), false;
     marked[axis] = true;
   }
   return true;
 }
 
-/* The same number in another shape. */
-static void give_filled(Reader *r, const Value *x, const Item *shape, uint32_t n)
+/* Marks the axes that Unsqueeze adds or Squeeze takes away; *rank: of the tensor with them. */
+static bool read_marks(Reader *r, const int64_t *dim, int64_t *rank, bool *marked)
 {
-  Item *to = arena_array(r->arena, Item, n + 1);
-  for (uint32_t i = 0; i < n; i++) to[i] = shape[i];
-  give_number(r, x->number, to, n);
+  Item *at;
+  uint32_t n;
+  bool adds = *r->node->op_type == 'U', listed = read_axes(r, 1, &at, &n);
+  if (r->dropped) return false;
+  if (!listed && adds) return refuse(r, "without axes"), false;
+  for (uint32_t i = 0; !listed && i < *rank; i++) marked[i] = dim[i] == 1;
+  *rank += adds ? n : 0;
+  return !listed || mark_axes(r, at, n, *rank, marked);
+}
+
+bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n)
+{
+  const char *op = r->node->op_type;
+  const Value *shape = in(r, 1);
+  int64_t all = rank, axis = attr_number(r, "axis", 1);
+  bool marked[READ_RANK] = {0}, adds = *op == 'U', keeps = attr_number(r, "allowzero", 0) == 0;
+  *n = 0;
+  if (strcmp(op, "Reshape") == 0) {
+    if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
+      return refuse(r, "to a computed shape, or one of more than 6 axes"), false;
+    for (; *n < shape->n; ++*n) {
+      to[*n] = shape->item[*n];
+      bool kept = keeps && !to[*n].text && to[*n].n == 0 && *n < rank;
+      if (kept) to[*n].n = dim[*n];
+    }
+    return true;
+  }
+  if (strcmp(op, "Flatten") == 0) {
+    to[0] = to[1] = (Item){.n = 1};
+    for (uint32_t i = 0; i < rank; i++) to[(int64_t)i >= axis + (axis < 0 ? rank : 0)].n *= dim[i];
+    return *n = 2, true;
+  }
+  if (*op != 'I' && !read_marks(r, dim, &all, marked)) return false;
+  for (uint32_t i = 0, k = 0; i < all; i++) {
+    if (!marked[i] || adds) to[(*n)++] = (Item){.n = marked[i] ? 1 : dim[k]};
+    k += !(marked[i] && adds);
+  }
+  return true;
 }
 
 /* Gives a value with the elements of x in the same order. A reshape of it becomes one of x. */
@@ -313,68 +304,42 @@ static void give_view(Reader *r, Value *x, const char *expression)
   if (result(r, 0) && x->kind == VALUE_tensor) result(r, 0)->viewed = x->viewed ? x->viewed : x;
 }
 
-void read_unsqueeze(Reader *r)
-{
-  Value *x = in(r, 0);
-  Item *at, *shape, to[2 * READ_RANK];
-  uint32_t n, axes = 0, k = 0;
-  bool marked[READ_RANK] = {0}, known = shape_of(r, x, &shape, &axes) && axes <= READ_RANK;
-  if (read_rows(r)) return;
-  if (!read_axes(r, 1, &at, &n)) return refuse(r, "with computed axes");
-  if ((known && axes + n > READ_RANK) ||
-      !mark_axes(at, n, known ? (int64_t)(axes + n) : -1, marked))
-    return refuse(r, known ? "with axes that occur twice, are out of range or make more than 6"
-                           : "with axes that occur twice, or are out of range or negative, of a "
-                             "tensor without a stated shape");
-  if (x->kind == VALUE_items && x->scalar && n == 1) return give_items(r, x->item, 1, false);
-  const char *y = whole_ref(r, x);
-  for (uint32_t i = 0; i < READ_RANK; i++)
-    if (marked[i]) y = text(r, "%s.unsqueeze(%u)", y, i);
-  for (uint32_t i = 0; known && i < axes + n; i++)
-    to[i] = i < READ_RANK && marked[i] ? (Item){.n = 1} : shape[k++];
-  if (known) give_shape(r, to, axes + n);
-  if (known && x->kind == VALUE_number) return give_filled(r, x, to, axes + n);
-  give_view(r, x, y);
-}
-
+/* Unsqueeze and Squeeze. */
 void read_squeeze(Reader *r)
 {
   Value *x = in(r, 0);
-  Item *at, *shape, to[READ_RANK];
-  uint32_t n, axes = 0, k = 0;
-  bool listed = read_axes(r, 1, &at, &n),
-       known = shape_of(r, x, &shape, &axes) && axes <= READ_RANK, marked[READ_RANK] = {0};
-  if (x->kind == VALUE_items && x->n == 1) return give_items(r, x->item, 1, true);
-  if (!listed && in(r, 1)) return refuse(r, "with computed axes");
-  if (!listed) return give(r, text(r, "%s.squeeze()", whole_ref(r, x)));
-  if (!mark_axes(at, n, known ? (int64_t)axes : -1, marked))
-    return refuse(r, known ? "with axes that occur twice or are out of range"
-                           : "with axes that occur twice, or are out of range or negative, of a "
-                             "tensor without a stated shape");
+  int64_t rank = rank_of(x);
+  bool marked[READ_RANK] = {0}, adds = *r->node->op_type == 'U';
+  if (rank < 0 || !read_marks(r, x->shape->dim[0], &rank, marked)) return;
+  if (x->kind == VALUE_number) {
+    Item to[READ_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0, k = 0; i < rank; i++) {
+      if (!marked[i] || adds) to[n++] = marked[i] ? (Item){.n = 1} : x->item[k];
+      k += !(marked[i] && adds);
+    }
+    return give_number(r, x->number, to, n);
+  }
   const char *y = whole_ref(r, x);
-  for (uint32_t i = READ_RANK; i-- > 0;)
-    if (marked[i]) y = text(r, "%s.squeeze(%u)", y, i);
-  for (uint32_t i = 0; known && i < axes; i++)
-    if (!marked[i]) to[k++] = shape[i];
-  if (known) give_shape(r, to, k);
-  if (known && x->kind == VALUE_number) return give_filled(r, x, to, k);
+  for (uint32_t i = 0; i < READ_RANK; i++) {
+    uint32_t axis = adds ? i : READ_RANK - 1 - i;
+    if (marked[axis]) y = text(r, "%s.%s(%u)", y, adds ? "unsqueeze" : "squeeze", axis);
+  }
   give_view(r, x, y);
 }
 
 /* A size in terms of x, which the module at work has, if x has an axis of this size. */
 static Item local_item(Reader *r, const Value *x, Item number)
 {
-  int64_t rank;
-  if (!number.text || !rank_of(x, &rank)) return number;
-  for (uint32_t i = 0; i < rank; i++)
-    if (is_size(x, i, number)) return (Item){.text = text(r, "%s.size(%u)", whole_ref(r, x), i)};
+  for (uint32_t i = 0; number.text && i < rank_of(x); i++)
+    if (is_size(x, i, number))
+      return (Item){number.n, number.other, text(r, "%s.size(%u)", whole_ref(r, x), i)};
   return number;
 }
 
 static bool has_shape(const Value *x, const Item *to, uint32_t n)
 {
-  int64_t rank;
-  bool same = x->kind == VALUE_tensor && rank_of(x, &rank) && rank == n;
+  bool same = x->kind == VALUE_tensor && rank_of(x) == n;
   for (uint32_t i = 0; same && i < n; i++) same = is_size(x, i, to[i]);
   return same;
 }
@@ -382,9 +347,8 @@ static bool has_shape(const Value *x, const Item *to, uint32_t n)
 /* Prints a reshape as x.flatten(k) or x.unflatten(k, ..) if it keeps the first k axes. */
 static const char *kept_axes(Reader *r, const Value *x, const Item *to, uint32_t n)
 {
-  int64_t rank;
+  int64_t rank = rank_of(x);
   uint32_t kept = 0;
-  if (!rank_of(x, &rank)) return NULL;
   while (kept + 1 < n && kept + 1 < rank && is_size(x, kept, to[kept])) kept++;
   for (uint32_t i = kept; i < n; i++)
     if (to[i].text) return NULL;
@@ -399,47 +363,21 @@ static const char *kept_axes(Reader *r, const Value *x, const Item *to, uint32_t
  * what it means. */
 static bool is_slope(Reader *r, const Value *x, const Value *shape)
 {
-  const OnnxNode *next = r->index + 1 < r->graph->n_node ? r->graph->node[r->index + 1] : NULL;
+  const OnnxNode *next = r->index + 1 < r->nodes->n_node ? r->nodes->node[r->index + 1] : NULL;
   bool read = next && next->op_type && strcmp(next->op_type, "PRelu") == 0 && next->n_input == 2;
   bool fits = is_weight(x) && x->tensor->n_dims == 1 && is_known(shape) && shape->n > 2 &&
               shape->item[0].n == 1;
   for (uint32_t i = 2; fits && i < shape->n; i++) fits = shape->item[i].n == 1;
   const Value *of = read ? value_named(r, next->input[0]) : NULL, *y = result(r, 0);
-  int64_t rank;
-  return fits && of && rank_of(of, &rank) && rank == shape->n && x->readers == 1 && y &&
-         y->readers == 1 && value_named(r, next->input[1]) == y;
+  return fits && of && rank_of(of) == shape->n && x->readers == 1 && y && y->readers == 1 &&
+         value_named(r, next->input[1]) == y;
 }
 
-/* If exactly one size depends on the arguments, it is printed as -1. */
-void read_reshape(Reader *r)
+/* Prints a reshape. If exactly one size depends on the arguments, it is printed as -1. */
+static const char *reshape_text(Reader *r, const Value *x, Item *to, uint32_t n)
 {
-  Value *x = in(r, 0), *shape = in(r, 1);
-  bool keeps = attr_number(r, "allowzero", 0) == 0; /* 0 keeps a size */
-  if (!shape || shape->kind != VALUE_items) return refuse(r, "to a computed shape");
-  if (read_matrix(r)) return;
-  if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
-  if (x->kind == VALUE_items && shape->n <= 1) return give_items(r, x->item, x->n, shape->n == 0);
-  if (shape->n > READ_RANK) return refuse(r, "to more than 6 axes");
-  if (x->kind == VALUE_number && is_known(shape)) {
-    uint32_t open_axes = 0;
-    for (uint32_t i = 0; i < shape->n; i++) open_axes += shape->item[i].n <= 0;
-    if (open_axes == 0) return give_number(r, x->number, shape->item, shape->n);
-  }
-  Item *to = arena_array(r->arena, Item, shape->n + 1);
   uint32_t open = 0, at = 0;
-  for (uint32_t i = 0; i < shape->n; i++) {
-    to[i] = shape->item[i];
-    if (!to[i].text && to[i].n == 0 && keeps) to[i] = item_of_size(r, x, i);
-  }
-  Item *stated = arena_array(r->arena, Item, shape->n + 1);
-  for (uint32_t i = 0; i < shape->n; i++)
-    stated[i] = !to[i].text && to[i].n == -1 ? (Item){.text = ""} : to[i];
-  give_shape(r, stated, shape->n);
-  while (x->viewed) x = x->viewed;
-  if (has_shape(x, to, shape->n)) return give_value(r, x);
-  const char *short_form = kept_axes(r, x, to, shape->n);
-  if (short_form) return give_view(r, x, short_form);
-  for (uint32_t i = 0; i < shape->n; i++) {
+  for (uint32_t i = 0; i < n; i++) {
     bool batch = i == 0 && r->batch && !to[i].text && to[i].n == r->batch;
     if (batch && x->kind == VALUE_tensor && is_size(x, 0, to[i])) /* the file fixes its size */
       to[i].text = text(r, "%s.size(0)", ref(r, x));
@@ -447,69 +385,70 @@ void read_reshape(Reader *r)
     open++;
     at = i;
   }
-  for (uint32_t i = 0; i < shape->n; i++) to[i] = local_item(r, x, to[i]);
+  for (uint32_t i = 0; i < n; i++) to[i] = local_item(r, x, to[i]);
   if (open == 1) to[at] = (Item){.n = -1};
-  give_view(r, x, text(r, "%s.reshape(%s)", whole_ref(r, x), list_text(r, to, shape->n)));
+  return text(r, "%s.reshape(%s)", whole_ref(r, x), list_text(r, to, n));
+}
+
+void read_reshape(Reader *r)
+{
+  Value *x = in(r, 0), *shape = in(r, 1);
+  Item to[READ_RANK];
+  uint32_t n, open = 0;
+  if (!shape || shape->kind != VALUE_items) return refuse(r, "to a computed shape");
+  attribute(r, "allowzero"); /* view_shape() reads it */
+  if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
+  if (rank_of(x) < 0 || !view_shape(r, x->shape->dim[0], (uint32_t)rank_of(x), to, &n)) return;
+  for (uint32_t i = 0; i < n; i++) {
+    bool kept = !shape->item[i].text && shape->item[i].n == 0 && to[i].n != 0;
+    if (kept) to[i] = item_of_size(r, x, i);
+    open += !to[i].text && to[i].n <= 0;
+  }
+  if (x->kind == VALUE_number && open == 0) return give_number(r, x->number, to, n);
+  while (x->viewed) x = x->viewed;
+  if (has_shape(x, to, n)) return give_value(r, x);
+  const char *short_form = kept_axes(r, x, to, n);
+  give_view(r, x, short_form ? short_form : reshape_text(r, x, to, n));
 }
 
 void read_flatten(Reader *r)
 {
-  int64_t axis = axis_of(in(r, 0), attr_number(r, "axis", 1)), rank;
+  int64_t rank = rank_of(in(r, 0)), axis = axis_of(in(r, 0), attr_number(r, "axis", 1));
   const char *x = whole_ref(r, in(r, 0));
-  if (axis < 0) return refuse(r, "from an axis that is not known");
+  if (axis < 0) return refuse(r, "from an axis that is out of range");
   if (axis == 0) return give(r, text(r, "%s.flatten().unsqueeze(0)", x));
-  if (axis == 1 && (!rank_of(in(r, 0), &rank) || rank != 1))
-    return give_view(r, in(r, 0), text(r, "%s.flatten(1)", x));
-  if (!rank_of(in(r, 0), &rank)) return refuse(r, "of a tensor without a stated shape");
+  if (axis == 1 && rank != 1) return give_view(r, in(r, 0), text(r, "%s.flatten(1)", x));
   if (axis == rank) return give(r, text(r, "%s.flatten().unsqueeze(1)", x));
   give(r, text(r, "%s.flatten(%" PRId64 ").flatten(0, %" PRId64 ")", x, axis, axis - 1));
-}
-
-/* The shape of x after broadcasting to `shape`. -1 keeps a size that is not known. */
-static Item *expanded(Reader *r, const Value *x, const Value *shape, uint32_t *n)
-{
-  int64_t rank = 0, size;
-  bool known = rank_of(x, &rank);
-  *n = known && rank > shape->n ? (uint32_t)rank : shape->n;
-  Item *to = arena_array(r->arena, Item, *n + 1);
-  for (uint32_t i = 0; i < *n; i++) {
-    int64_t own = (int64_t)i + rank - *n;
-    bool beyond = i + shape->n < *n; /* an axis that only x has */
-    to[i] = beyond ? (Item){.n = 1} : shape->item[i + shape->n - *n];
-    if (!known || own < 0 || to[i].text || to[i].n != 1) continue;
-    if (x->kind == VALUE_number)
-      to[i] = x->item[own];
-    else
-      to[i].n = size_of(x, own, &size) ? size : -1;
-  }
-  return to;
 }
 
 void read_expand(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);
-  uint32_t n;
-  if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
+  int64_t rank = rank_of(x);
+  Item to[READ_RANK];
+  if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK || rank < 0)
     return refuse(r, "to a computed shape, or one of more than 6 axes");
-  Item *to = expanded(r, x, shape, &n);
-  if (x->kind == VALUE_number) return give_number(r, x->number, to, n);
-  if (x->kind == VALUE_items && x->n == 1 && shape->n == 1 && is_known(shape) &&
-      shape->item[0].n >= 0 && shape->item[0].n <= MOST_ITEMS) {
-    Item *all = arena_array(r->arena, Item, MOST_ITEMS);
-    for (int64_t i = 0; i < shape->item[0].n; i++) all[i] = x->item[0];
-    return give_items(r, all, (uint32_t)shape->item[0].n, false);
-  }
-  bool whole = true; /* all sizes are known */
-  int64_t rank;
-  bool same = rank_of(x, &rank) && rank == n; /* nothing to do */
+  uint32_t n = rank > shape->n ? (uint32_t)rank : shape->n;
   for (uint32_t i = 0; i < n; i++) {
-    same = same && ((!to[i].text && to[i].n == -1) || is_size(x, i, to[i]));
-    whole = whole && (to[i].text || to[i].n != -1);
+    int64_t own = (int64_t)i + rank - n;
+    bool asked = i + shape->n >= n;
+    to[i] = asked ? shape->item[i + shape->n - n] : (Item){.n = 1};
+    if (own >= 0 && !to[i].text && to[i].n == 1) to[i] = item_of_size(r, x, own);
   }
-  if (same) return give_value(r, x);
-  if (whole) give_shape(r, to, n);
+  if (x->kind == VALUE_number) return give_number(r, x->number, to, n);
+  if (has_shape(x, to, n)) return give_value(r, x);
   for (uint32_t i = 0; i < n; i++) to[i] = local_item(r, x, to[i]);
   give(r, text(r, "%s.expand(%s)", whole_ref(r, x), list_text(r, to, n)));
+}
+
+bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n)
+{
+  bool marked[READ_RANK] = {0};
+  if (!attr_list(r, "perm", to, n))
+    for (*n = 0; *n < rank; ++*n) (*to)[*n].n = rank - 1 - *n;
+  if (*n != rank) return refuse(r, "with a perm of another number of axes"), false;
+  return mark_axes(r, *to, *n, rank, marked);
 }
 
 /* Whether the node is a Transpose that one with the axes `to` undoes. */
@@ -517,45 +456,30 @@ static bool undoes(const OnnxNode *t, const Item *to, uint32_t n)
 {
   const OnnxAttribute *a = t->n_attribute ? t->attribute[0] : NULL;
   bool all = a && a->n_ints == n && strcmp(t->op_type, "Transpose") == 0;
-  for (uint32_t i = 0; all && i < n; i++)
-    all = to[i].n >= 0 && to[i].n < n && a->ints[to[i].n] == (int64_t)i;
+  for (uint32_t i = 0; all && i < n; i++) all = a->ints[to[i].n] == (int64_t)i;
   return all;
 }
 
 void read_transpose(Reader *r)
 {
-  Value *x = in(r, 0);
-  if (read_matrix(r)) return;
-  Item *to;
-  uint32_t n;
-  if (!attr_list(r, "perm", &to, &n)) {
-    int64_t rank;
-    if (!rank_of(x, &rank)) return refuse(r, "of a tensor without a stated shape");
-    for (n = 0; n < rank; n++) to[n].n = rank - 1 - n;
-  }
-  if (is_weight(x) && x->tensor->n_dims == 2 && n == 2 && to[0].n == 1 && to[1].n == 0) {
-    Value *v = result(r, 0);
-    if (!v) return;
-    v->kind = VALUE_weight;
-    v->tensor = x->tensor;
-    v->turned = x;
-    return;
-  }
-  Item *shape, turned[READ_RANK];
-  uint32_t moved = 0, first = 0, second = 0, axes;
-  bool known = shape_of(r, x, &shape, &axes) && axes == n && n <= READ_RANK;
-  for (uint32_t i = 0; known && i < n; i++) {
-    if (to[i].n < 0 || to[i].n >= n) return refuse(r, "with a perm that is out of range");
-    turned[i] = shape[to[i].n];
-  }
-  if (known) give_shape(r, turned, n);
-  if (known && x->kind == VALUE_number) return give_filled(r, x, turned, n);
+  Value *x = in(r, 0), *y = result(r, 0);
+  Item *to, turned[READ_RANK];
+  uint32_t n, moved = 0, first = 0, second = 0;
+  if (rank_of(x) < 0 || !read_perm(r, (uint32_t)rank_of(x), &to, &n)) return;
   for (uint32_t i = 0; i < n; i++) {
+    turned[i] = item_of_size(r, x, to[i].n);
     if (to[i].n == i) continue;
     if (moved++ == 0) first = i;
     second = i;
   }
+  if (x->kind == VALUE_number) return give_number(r, x->number, turned, n);
   if (moved == 0) return give_value(r, x);
+  if (is_weight(x) && n == 2 && y) {
+    fill_value(r, y, VALUE_weight, 0, turned, n);
+    y->tensor = x->tensor;
+    y->turned = x;
+    return;
+  }
   const OnnxNode *made = x->kind == VALUE_tensor ? x->maker : NULL;
   Value *from = made && undoes(made, to, n) ? value_named(r, made->input[0]) : NULL;
   if (from) return give_value(r, from);

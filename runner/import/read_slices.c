@@ -5,45 +5,27 @@
 
 /* ---- slices ---- */
 
-typedef struct Cut {
-  int64_t axis, step;
-  Item start, stop;
-} Cut;
-
 /* Slice has its numbers in inputs; before opset 10 in attributes. */
-static bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
+bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 {
-  Item *starts, *ends, *axes;
-  uint32_t count, axis_count = 0;
-  Value *a = in(r, 3), *steps = in(r, 4);
-  if (r->node->n_input > 1) {
-    Value *from = in(r, 1), *to = in(r, 2);
-    if (!from || !to || from->kind != VALUE_items || to->kind != VALUE_items) return false;
-    if (from->n != to->n || from->n > READ_RANK) return false;
-    if ((a && (!is_known(a) || a->n != from->n)) ||
-        (steps && (!is_known(steps) || steps->n != from->n)))
-      return false;
-    starts = from->item, ends = to->item, count = from->n;
-    axes = a ? a->item : NULL;
-  } else {
-    if (!attr_list(r, "starts", &starts, n) || !attr_list(r, "ends", &ends, &count) ||
-        *n != count || count > READ_RANK)
-      return false;
-    if (!attr_list(r, "axes", &axes, &axis_count))
-      axes = NULL;
-    else if (axis_count != count)
-      return false;
-  }
-  *n = count;
-  for (uint32_t i = 0; i < count; i++) {
-    cuts[i] = (Cut){axes ? axes[i].n : i, steps ? steps->item[i].n : 1, starts[i], ends[i]};
-    if (cuts[i].step < INT32_MIN || cuts[i].step > INT32_MAX) return false;
+  Item *starts, *ends, *axes, *steps;
+  uint32_t n_ends, n_axes, n_steps;
+  bool all = read_list(r, 1, "starts", &starts, n) && read_list(r, 2, "ends", &ends, &n_ends),
+       some = read_list(r, 3, "axes", &axes, &n_axes),
+       stepped = read_list(r, 4, "steps", &steps, &n_steps);
+  if (!all || *n > READ_RANK || n_ends != *n || (some && n_axes != *n) ||
+      (stepped && n_steps != *n))
+    return false;
+  for (uint32_t i = 0; i < *n; i++) {
+    const Item axis = some ? axes[i] : (Item){.n = i}, step = stepped ? steps[i] : (Item){.n = 1};
+    if (axis.text || step.text || step.n < INT32_MIN || step.n > INT32_MAX) return false;
+    cuts[i] = (Cut){axis.n, step.n, starts[i], ends[i]};
   }
   return true;
 }
 
 /* Python's bounds of a slice with a number as size. */
-static void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
+void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
 {
   int64_t low = cut->step < 0 ? -1 : 0, high = cut->step < 0 ? size - 1 : size;
   *from = cut->start.n < 0 ? cut->start.n + size : cut->start.n;
@@ -52,34 +34,21 @@ static void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
   *end = *end < low ? low : *end > high ? high : *end;
 }
 
-static void slice_items(Reader *r, const Value *x, const Cut *cut)
-{
-  Item *to = arena_array(r->arena, Item, x->n + 1);
-  uint32_t n = 0;
-  int64_t from, end;
-  if (cut->start.text || cut->stop.text || cut->step == 0)
-    return refuse(r, "of sizes, with computed bounds or step 0");
-  clamp_cut(cut, x->n, &from, &end);
-  for (int64_t i = from; cut->step > 0 ? i < end : i > end; i += cut->step) to[n++] = x->item[i];
-  give_items(r, to, n, false);
-}
-
 static void slice_number(Reader *r, const Value *x, const Cut *cuts, uint32_t n)
 {
-  Item *shape;
-  uint32_t rank;
+  Item shape[READ_RANK];
   int64_t from, end;
-  if (!shape_of(r, x, &shape, &rank)) return;
+  for (int64_t i = 0; i < rank_of(x); i++) shape[i] = item_of_size(r, x, i);
   for (uint32_t i = 0; i < n; i++) {
     int64_t axis = axis_of(x, cuts[i].axis);
-    if (axis < 0 || axis >= rank || shape[axis].text || cuts[i].start.text || cuts[i].stop.text ||
-        cuts[i].step < 1)
+    if (axis < 0 || axis >= rank_of(x) || shape[axis].text || cuts[i].start.text ||
+        cuts[i].stop.text || cuts[i].step < 1)
       return refuse(r,
                     "of a constant, with computed bounds, a step below 1 or an axis out of range");
     clamp_cut(&cuts[i], shape[axis].n, &from, &end);
     shape[axis].n = end > from ? (end - from + cuts[i].step - 1) / cuts[i].step : 0;
   }
-  give_number(r, x->number, shape, rank);
+  give_number(r, x->number, shape, (uint32_t)rank_of(x));
 }
 
 /* Makes a slice backwards one forwards, of the flipped tensor. False: the size of the axis is not
@@ -99,15 +68,18 @@ static bool flip_cut(const Value *x, Cut *cut)
   return true;
 }
 
-/* The axes stay; the sizes of those that are cut are not computed. */
-static void give_cut_shape(Reader *r, const Value *x, const char *const *subs)
+/* Returns the subscript of an axis: "", "1:", ":-1:2". Both ends are left out if they do nothing.
+ */
+static const char *subscript(Reader *r, const Value *x, const Cut *cut)
 {
-  Item *shape;
-  uint32_t n;
-  if (!shape_of(r, x, &shape, &n) || n > READ_RANK) return;
-  for (uint32_t i = 0; i < n; i++)
-    if (subs[i] && strcmp(subs[i], ":") != 0) shape[i] = (Item){.text = ""};
-  give_shape(r, shape, n);
+  int64_t size;
+  bool known = size_of(x, cut->axis, &size);
+  bool from_start = !cut->start.text && (cut->start.n == 0 || (known && cut->start.n <= -size));
+  bool to_end = !cut->stop.text && (cut->stop.n >= INT32_MAX || (known && cut->stop.n >= size));
+  if (cut->stop.text && cut->axis < rank_of(x)) to_end = is_size(x, (uint32_t)cut->axis, cut->stop);
+  return text(r, "%s:%s%s", from_start ? "" : item_text(r, cut->start),
+              to_end ? "" : item_text(r, cut->stop),
+              cut->step == 1 ? "" : text(r, ":%" PRId64, cut->step));
 }
 
 void read_slice(Reader *r)
@@ -115,34 +87,22 @@ void read_slice(Reader *r)
   Value *x = in(r, 0);
   Cut cuts[READ_RANK];
   uint32_t n;
-  const char *subs[READ_RANK] = {0}, *all = "";
+  const char *subs[READ_RANK] = {0}, *all = "", *flips = "";
   int64_t last = -1;
-  if (read_rows(r) || read_matrix(r)) return;
   if (!read_cuts(r, cuts, &n)) return refuse(r, "with computed bounds");
   if (x->kind == VALUE_number) return slice_number(r, x, cuts, n);
-  if (x->kind == VALUE_items && n == 1) return slice_items(r, x, cuts);
-  const char *of = whole_ref(r, x), *flips = "";
   for (uint32_t i = 0; i < n; i++) {
-    int64_t axis = axis_of(x, cuts[i].axis), size;
-    if (axis < 0 || axis >= READ_RANK) return refuse(r, "along an axis that is not known");
+    int64_t axis = cuts[i].axis = axis_of(x, cuts[i].axis);
+    if (axis < 0 || axis >= READ_RANK) return refuse(r, "along an axis that is out of range");
     if (cuts[i].step < 0) {
       if (!flip_cut(x, &cuts[i]))
-        return refuse(r,
-                      "with a negative step, and computed bounds or an axis without a stated size");
+        return refuse(r, "with a negative step, and bounds or a size that are computed");
       flips = text(r, "%s%s%" PRId64, flips, *flips ? ", " : "", axis);
     }
-    bool known = size_of(x, axis, &size) && !cuts[i].stop.text;
-    bool from_start = !cuts[i].start.text && cuts[i].start.n == 0;
-    bool to_end =
-        !cuts[i].stop.text && (cuts[i].stop.n >= INT32_MAX || (known && cuts[i].stop.n >= size));
-    const char *step = cuts[i].step == 1 ? "" : text(r, ":%" PRId64, cuts[i].step);
-    const char *from = from_start ? "" : item_text(r, cuts[i].start),
-               *to = to_end ? "" : item_text(r, cuts[i].stop);
-    if (known && !from_start && !cuts[i].start.text && cuts[i].start.n <= -size) from = "";
-    subs[axis] = text(r, "%s:%s%s", from, to, step);
+    subs[axis] = subscript(r, x, &cuts[i]);
     if (strcmp(subs[axis], ":") != 0 && axis > last) last = axis;
   }
-  give_cut_shape(r, x, subs);
+  const char *of = whole_ref(r, x);
   if (*flips) of = text(r, "flip(%s, [%s])", of, flips);
   for (int64_t i = 0; i <= last; i++)
     all = text(r, "%s%s%s", all, i ? ", " : "", subs[i] ? subs[i] : ":");
@@ -153,41 +113,37 @@ void read_slice(Reader *r)
 
 /* ---- parts ---- */
 
+/* Parts of these sizes: "chunk(3", "split([1, 2]" */
+static const char *parts_text(Reader *r, const Item *at, uint32_t n)
+{
+  bool same = true;
+  for (uint32_t i = 0; i < n; i++) same = same && at[i].n == at[0].n && at[i].n > 0 && !at[i].text;
+  return same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
+}
+
 void read_split(Reader *r)
 {
   bool sequence = strcmp(r->node->op_type, "SplitToSequence") == 0;
   Value *x = in(r, 0), *sizes = in(r, 1);
   int64_t axis = attr_number(r, "axis", 0), size;
-  Item *at, *shape;
-  uint32_t n = 0, axes;
-  bool listed = !sizes && !sequence && attr_list(r, "split", &at, &n);
-  if (sizes && is_known(sizes)) at = sizes->item, n = sizes->n, listed = true;
-  const char *how;
-  if (listed && sequence && sizes->scalar) { /* parts of equal sizes; the last may be smaller */
-    if (!size_of(x, axis, &size) || at[0].n < 1)
-      return refuse(r, "of an axis without a stated size");
-    int64_t parts = size / at[0].n + (size % at[0].n != 0);
-    n = parts > MOST_ITEMS ? 0 : (uint32_t)parts;
-    how = text(r, "split(%" PRId64, at[0].n);
-  } else if (listed) {
-    bool same = true;
-    for (uint32_t i = 0; i < n; i++) same = same && at[i].n == at[0].n && at[i].n > 0;
-    how = same ? text(r, "chunk(%u", n) : text(r, "split([%s]", list_text(r, at, n));
-  } else if (!sequence && !sizes) {
+  Item *at;
+  uint32_t n;
+  bool listed = read_list(r, 1, "split", &at, &n);
+  const char *how = listed ? parts_text(r, at, n) : "";
+  if (!listed && (sizes || sequence)) return refuse(r, "without known sizes of the parts");
+  if (!listed) {
     n = (uint32_t)attr_number(r, "num_outputs", (int64_t)r->node->n_output);
     if (n != r->node->n_output)
       return refuse(r, "with num_outputs other than its number of results");
     how = text(r, "chunk(%u", n);
-  } else {
-    return refuse(r, sizes ? "into computed parts" : "without its second input");
+  } else if (sequence && rank_of(sizes) == 0) { /* equal parts; the last may be smaller */
+    if (!size_of(x, axis, &size) || at[0].n < 1 || at[0].text)
+      return refuse(r, "of an axis whose size depends on the arguments");
+    int64_t parts = size / at[0].n + (size % at[0].n != 0);
+    n = parts > MOST_ITEMS ? 0 : (uint32_t)parts;
+    how = text(r, "split(%" PRId64, at[0].n);
   }
   if (n == 0 || n > MOST_ITEMS) return refuse(r, "into no parts or more than 64");
-  int64_t along = axis_of(x, axis);
-  bool known = !sequence && shape_of(r, x, &shape, &axes) && along >= 0 && along < axes;
-  for (uint32_t i = 0; known && i < n; i++) {
-    shape[along] = listed ? at[i] : (Item){.text = ""};
-    give_shape_of(r, i, shape, axes);
-  }
   how = text(r, "%s.%s, dim=%" PRId64 ")", whole_ref(r, x), how, axis);
   if (sequence)
     give_sequence(r, how, n);

@@ -10,7 +10,7 @@
 #include "runtime/plan/types.h"
 
 /* The type of jobs with the same elements. *wide: it is f32, but the elements are doubles. */
-static ampc_dtype type_of(int32_t type, bool *wide)
+ampc_dtype dtype_of(int32_t type, bool *wide)
 {
   *wide = type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
   switch (type) {
@@ -34,21 +34,34 @@ static ampc_dtype type_of(int32_t type, bool *wide)
   }
 }
 
+int32_t type_of_dtype(ampc_dtype type)
+{
+  static const int32_t types[] = {
+      ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,    ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16,
+      ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16, ONNX__TENSOR_PROTO__DATA_TYPE__INT32,
+      ONNX__TENSOR_PROTO__DATA_TYPE__INT64,    ONNX__TENSOR_PROTO__DATA_TYPE__UINT8,
+      ONNX__TENSOR_PROTO__DATA_TYPE__BOOL};
+  bool wide;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (dtype_of(types[i], &wide) == type) return types[i];
+  return 0;
+}
+
 ampc_dtype tensor_type(const OnnxTensor *t, bool *wide)
 {
-  return type_of(t->data_type, wide);
+  return dtype_of(t->data_type, wide);
 }
 
 bool onnx_is_float(int32_t type)
 {
   bool wide;
-  return ampc_is_float(type_of(type, &wide));
+  return ampc_is_float(dtype_of(type, &wide));
 }
 
 const char *type_word(int32_t type)
 {
   bool wide;
-  ampc_dtype d = type_of(type, &wide);
+  ampc_dtype d = dtype_of(type, &wide);
   return d == AMPC_DTYPE_COUNT ? NULL : ampc_type_of(d)->name;
 }
 

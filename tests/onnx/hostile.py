@@ -112,10 +112,25 @@ REFUSED = {
     "unknown op": model([node(EVIL, ["x"], ["y"], name=EVIL)]),
     "axis before the first": model([node("LayerNormalization", ["x", "w"], ["y"], attribute("axis", 2, 3, -5))],
                                    [tensor("w", [4, 4, 4, 4, 4])]),
+    "too many elements": model([node("Relu", ["x"], ["y"])], inputs=[value("x", [1 << 31] * 3)]),
+    "a Scan without a body": model([node("Scan", ["x", "x"], ["a", "y"], attribute("num_scan_inputs", 2, 3, 1))]),
+    "a Scan without results": model([node("Scan", ["x", "x"], ["a", "y"], attribute("num_scan_inputs", 2, 3, 1) + attribute(
+        "body", 5, 6, field(1, node("Relu", ["p"], ["r"])) + field(11, value("p", [4])) + field(11, value("q", [4])) +
+        field(12, value("r", [4])) + field(12, value("z", [4]))))]),
+    "an If without branches": model([node("Less", ["x", "w"], ["c"]), node("If", ["c"], ["y"])], [tensor("w", [1])],
+                                    [value("x", [1])]),
+    "sizes that do not fit": model([node("Concat", ["s", "t"], ["u"], attribute("axis", 2, 3, 0)),
+                                    node("Reshape", ["u", "v"], ["z"]), node("Reshape", ["x", "z"], ["y"])],
+                                   [tensor("s", [2], INT64, struct.pack("<2q", 1, 2)), tensor("t", [1], INT64, struct.pack("<q", 1)),
+                                    tensor("v", [3], INT64, struct.pack("<3q", -1, -1, -1))]),
+    "lists of other axes": model([node("Reshape", ["s", "v"], ["u"]), node("Concat", ["u", "s"], ["z"], attribute("axis", 2, 3, 0)),
+                                  node("Reshape", ["x", "z"], ["y"])],
+                                 [tensor("s", [2], INT64, struct.pack("<2q", 1, 2)), tensor("v", [2], INT64, struct.pack("<2q", 1, 2))]),
     "expand": model([node("Expand", ["x", "s"], ["y"])], [tensor("s", [2], INT64, struct.pack("<2q", 1 << 60, 1 << 60))]),
 }
 LONG = ".".join("m" * 3 for _ in range(20_000))
 ACCEPTED = {
+    "a size of 0": model([node("Relu", ["x"], ["y"])], inputs=[value("x", [0, 4])]),
     "beside": model([linear()], [tensor("w", [4, 4], external={"location": "beside", "offset": "0", "length": "64"})]),
     "names as code": model(
         [linear(EVIL, (["", EVIL, EVIL + "." + EVIL], [EVIL, "x." + EVIL, EVIL]), EVIL, EVIL + "x", EVIL + "y")],

@@ -9,6 +9,7 @@ import warnings
 
 import numpy
 import onnx
+import onnxruntime
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -35,6 +36,43 @@ def other():
     y = ((x @ tensors["seq/dense/ReadVariableOp:0"]) ** 2 * 3 - 0.5) @ tensors["coefficient"] + 0.5
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), f"{HERE}/other.onnx")
     numpy.savez(f"{HERE}/other.npz", x0=x, y0=y)
+
+
+def branches():
+    """Open sizes: the first guess is too small for a pad. Two If, one on sizes. Ops of older opsets. A weight of an LSTM
+    that the file computes."""
+    rng = numpy.random.default_rng(2)
+    node = onnx.helper.make_node
+    floats = {"w": rng.normal(size=(6, 4, 3)), "ih_a": rng.normal(size=(8, 6)), "ih_b": rng.normal(size=(4, 6)),
+              "hh": rng.normal(size=(1, 12, 3)), "two": [2.0], "zero": 0.0}
+    tensors = [onnx.numpy_helper.from_array(numpy.asarray(t, numpy.float32), key) for key, t in floats.items()]
+    tensors += [onnx.numpy_helper.from_array(numpy.asarray(t, numpy.int64), key) for key, t in
+                {"last": 2, "long": 1000, "pads": [0, 0, 64, 0, 0, 64]}.items()]
+
+    def branch(name, *nodes):
+        result = onnx.helper.make_tensor_value_info(nodes[-1].output[0], 1, None)
+        return onnx.helper.make_graph(list(nodes), name, [], [result])
+
+    nodes = [node("Pad", ["x", "pads"], ["pad"], mode="reflect"),
+             node("Conv", ["pad", "w"], ["conv"], auto_pad="SAME_UPPER", strides=[2], kernel_shape=[3]),
+             node("Softmax", ["conv"], ["soft"], axis=1),
+             node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "last"], ["length"]),
+             node("Less", ["length", "long"], ["short"]),
+             node("If", ["short"], ["a"], then_branch=branch("then", node("Mul", ["soft", "two"], ["p"])),
+                  else_branch=branch("else", node("Neg", ["soft"], ["p"]))),
+             node("ReduceMax", ["x"], ["most"], keepdims=0), node("Greater", ["most", "zero"], ["positive"]),
+             node("If", ["positive"], ["b"], then_branch=branch("then", node("Identity", ["a"], ["q"])),
+                  else_branch=branch("else", node("Relu", ["conv"], ["q"]))),
+             node("Concat", ["ih_a", "ih_b"], ["ih"], axis=0), node("Unsqueeze", ["ih"], ["ih3"], axes=[0]),
+             node("Transpose", ["b"], ["steps"], perm=[2, 0, 1]),
+             node("LSTM", ["steps", "ih3", "hh"], ["", "h"], hidden_size=3), node("Squeeze", ["h"], ["y"], axes=[0])]
+    graph = onnx.helper.make_graph(nodes, "graph", [onnx.helper.make_tensor_value_info("x", 1, ["N", 4, "L"])],
+                                   [onnx.helper.make_tensor_value_info("y", 1, ["N", 3])], tensors)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 11)], ir_version=8)
+    onnx.save(model, f"{HERE}/branches.onnx")
+    x = rng.normal(size=(2, 4, 128)).astype(numpy.float32)
+    y = onnxruntime.InferenceSession(f"{HERE}/branches.onnx").run(None, {"x": x})[0]
+    numpy.savez(f"{HERE}/branches.npz", x0=x, y0=y)
 
 
 class BasicBlock(nn.Module):
@@ -334,5 +372,6 @@ def make(name):
         file.write("\n".join(names) + "\n")
 
 
-for each in sys.argv[1:] or [*NETS, "other"]:
-    other() if each == "other" else make(each)
+OTHERS = {"other": other, "branches": branches}
+for each in sys.argv[1:] or [*NETS, *OTHERS]:
+    OTHERS[each]() if each in OTHERS else make(each)

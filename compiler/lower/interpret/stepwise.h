@@ -1,0 +1,26 @@
+/* Elaborates a program line by line, for a program that writes one and needs its shapes meanwhile.
+ */
+#pragma once
+#include "compiler/base/compile.h"
+#include "runtime/plan/ampc_plan.h"
+
+typedef struct Stepwise Stepwise;
+
+/* What a name holds. */
+typedef struct Known {
+  bool tensor; /* false: another value, or none after a mistake */
+  ampc_dtype dtype;
+  uint32_t rank;
+  int64_t dim[AMPC_MAX_RANK];
+} Known;
+
+/* Begins an infer block; `defs` are declarations that the lines may use. The memory is that of the
+ * compile. NULL: the defs have mistakes. */
+Stepwise *stepwise_begin(Compile *c, const char *defs);
+/* Binds a name to a tensor whose numbers are unknown. */
+void stepwise_tensor(Stepwise *s, const char *name, ampc_dtype dtype, const int64_t *dim,
+                     uint32_t rank);
+/* Elaborates "y = relu(x)" or "model m = Linear(3, 4)", after which m is a name like y. Returns
+ * false after messages. */
+bool stepwise_line(Stepwise *s, const char *line);
+Known stepwise_known(Stepwise *s, const char *name);

@@ -1,0 +1,108 @@
+/* Asks the compiler for the shapes and types of steps: Note [sizes]. The compiler elaborates the
+ * text of each step, in which $12 is v12 and #5 is m5. */
+#include <assert.h>
+#include <string.h>
+#include "compiler/cli/options.h"
+#include "compiler/diag/diag.h"
+#include "compiler/lower/interpret/stepwise.h"
+#include "compiler/syntax/source.h"
+#include "read.h"
+#include "runtime/plan/types.h"
+
+typedef struct Asked {
+  Compile *c[CHOICES];
+  Stepwise *s[CHOICES];
+} Asked;
+
+void ask_begin(Reader *r)
+{
+  Options options = options_default();
+  options.target = "cpu";
+  options.input = "";
+  options.keep_messages = true;
+  r->asked = arena_new(r->arena, Asked);
+  for (int i = 0; i < CHOICES; i++) {
+    r->asked->c[i] = compile_create(&options);
+    r->asked->s[i] = stepwise_begin(r->asked->c[i], prelude_text());
+    assert(r->asked->s[i]); /* else the prelude has mistakes */
+  }
+}
+
+void ask_end(Reader *r)
+{
+  for (int i = 0; i < CHOICES && r->asked; i++) compile_destroy(r->asked->c[i]);
+}
+
+/* The latest error of a compile. */
+static const char *latest_error(const Reader *r, int i)
+{
+  uint32_t n;
+  const Message *at = diag_kept(r->asked->c[i], &n);
+  while (n-- > 0)
+    if (at[n].severity == SEVERITY_error) return arena_strdup(r->arena, at[n].text);
+  return "";
+}
+
+/* Elaborates a line. Returns the message if the compiler refuses it at the first choice of the
+ * sizes, else NULL. */
+static const char *ask(Reader *r, const char *line)
+{
+  if (!stepwise_line(r->asked->s[0], line)) {
+    r->refused_by_compiler = true;
+    return latest_error(r, 0);
+  }
+  if (!stepwise_line(r->asked->s[1], line) && !r->only_first) r->only_first = latest_error(r, 1);
+  return NULL;
+}
+
+void ask_tensor(Reader *r, const Value *v)
+{
+  bool wide;
+  const Shape *shape = v->shape;
+  for (int i = 0; i < CHOICES; i++)
+    stepwise_tensor(r->asked->s[i], text(r, "v%u", v->id), dtype_of(v->type, &wide), shape->dim[i],
+                    shape->rank);
+}
+
+void ask_layer(Reader *r, uint32_t member)
+{
+  const char *why = ask(r, text(r, "model m%u = %s", member, r->members.at[member].text));
+  if (why) refuse(r, text(r, "as %s: %s", r->members.at[member].text, why));
+}
+
+/* The shape and type of a result, which the compiler has elaborated. */
+static void read_known(Reader *r, Value *v)
+{
+  const char *name = text(r, "v%u", v->id);
+  Shape *shape = arena_new(r->arena, Shape);
+  for (int i = 0; i < CHOICES; i++) {
+    Known k = stepwise_known(r->asked->s[i], name);
+    if (!k.tensor && i == 0) return;
+    if (i == 0) *shape = (Shape){.rank = k.rank};
+    if (!k.tensor || k.rank != shape->rank) { /* the first choice alone counts: r->only_first */
+      memcpy(shape->dim[i], shape->dim[0], sizeof *shape->dim);
+      continue;
+    }
+    memcpy(shape->dim[i], k.dim, k.rank * sizeof *k.dim);
+    if (!ampc_is_float(k.dtype) || !onnx_is_float(v->type)) v->type = type_of_dtype(k.dtype);
+  }
+  v->shape = shape;
+}
+
+void ask_step(Reader *r, const Step *s)
+{
+  Text line = text_new(r->arena);
+  const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text;
+  for (const char *at = s->text; *at;) {
+    for (uint32_t i = 0; i < s->n_out && at == results; i++)
+      text_printf(&line, "%sv%u%s", i ? ", " : "", s->out[i], i + 1 < s->n_out ? "" : " = ");
+    size_t n = strcspn(at, "$#\n");
+    n += at[n] == '\n';
+    text_add(&line, at, n);
+    at += n;
+    if (*at == '$' || *at == '#') text_puts(&line, *at++ == '$' ? "v" : "m");
+  }
+  const char *why = ask(r, line.at);
+  if (why) refuse(r, text(r, "because %s", why));
+  for (uint32_t i = 0; i < s->n_out && !why; i++) read_known(r, r->values.at[s->out[i]]);
+}
