@@ -33,6 +33,8 @@ static const char *kind_name(Datum d)
     return "list";
   case D_dtype:
     return "a type";
+  case D_schedule:
+    return "a schedule";
   default:
     return "another value";
   }
@@ -154,7 +156,8 @@ bool setting_given(Lower *l, const char *key)
   return text_of_setting(l, key) || line_of_setting(l, key);
 }
 
-/* Returns the text that --set gives for a key that a job declares in another way. */
+/* Returns the text of --set for a key that no line can set, such as `precision`, which has a
+ * declaration. */
 const char *setting_text_given(Lower *l, const char *key)
 {
   make_known(l, key);

@@ -53,16 +53,36 @@ static bool replaces(const Decl *old, const Decl *d)
   }
 }
 
-/* Drops lines such as `opt.lr = 0.01` of a declaration that is declared anew. One without a key
- * remains, so that declarations keep their places. */
-static void drop_settings(Compile *c, Ast *into, uint32_t n, const char *owner)
+static bool contains(const Ast *ast, const Decl *d)
+{
+  bool found = false;
+  for (uint32_t i = 0; i < ast->n; i++) found = found || ast->at[i] == d;
+  return found;
+}
+
+/* Returns the first part of the keys of a declaration's settings: its name; of a block, "train2".
+ */
+static const char *owner_of(Compile *c, const Ast *ast, uint32_t at)
+{
+  const Name *name = ast_decl_name(ast->at[at]);
+  DeclKind kind = ast->at[at]->kind;
+  uint32_t number = 0;
+  if (name) return name->text;
+  for (uint32_t i = 0; i <= at; i++) number += ast->at[i]->kind == kind;
+  const char *word = kind == DECL_train ? "train" : kind == DECL_eval ? "eval" : "";
+  return number > 1 ? arena_printf(c->arena, "%s%u", word, number) : word;
+}
+
+/* A new declaration of `opt` drops earlier lines such as `opt.lr = 0.01`. A dropped line keeps its
+ * index: its key becomes empty. */
+static void drop_settings(Compile *c, Ast *into, uint32_t n, const char *owner, const Ast *more)
 {
   size_t size = strlen(owner);
   for (uint32_t i = 0; i < n; i++) {
     const Decl *d = into->at[i];
-    if (d->kind != DECL_setting || strncmp(d->name.text, owner, size) != 0 ||
-        d->name.text[size] != '.')
-      continue;
+    bool of_owner = d->kind == DECL_setting && strncmp(d->name.text, owner, size) == 0 &&
+                    d->name.text[size] == '.';
+    if (!of_owner || contains(more, d)) continue;
     Decl *none = arena_new(c->arena, Decl);
     *none = (Decl){DECL_setting, d->span, {"", d->span}, .as = d->as};
     into->at[i] = none;
@@ -78,9 +98,8 @@ void ast_merge(Compile *c, Ast *into, const Ast *more)
     for (uint32_t k = 0; k < before && !placed; k++) {
       placed = replaces(into->at[k], more->at[i]);
       if (!placed) continue;
-      const Name *name = ast_decl_name(more->at[i]);
-      if (name) drop_settings(c, into, before, name->text);
       into->at[k] = more->at[i];
+      drop_settings(c, into, before, owner_of(c, into, k), more);
     }
     if (!placed) vec_push(c->arena, into, more->at[i]);
   }

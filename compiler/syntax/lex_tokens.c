@@ -234,8 +234,8 @@ static int name_kind(const Filter *f, uint32_t i)
   return lex_word_kind(p, i);
 }
 
-/* True for the `=` of `opt.lr = 0.01` at the top level. The words `train` and `eval` are then names
- * of blocks: `train.batch = 64`. */
+/* True for the `=` of `opt.lr = 0.01` at the top level. A word that begins declarations is then a
+ * name: `train.batch = 64`. */
 static bool sets_key(Filter *f)
 {
   const Tokens *done = &f->p->tokens;
@@ -244,7 +244,9 @@ static bool sets_key(Filter *f)
   while (i > 2 && done->at[i - 1].kind == TOK_NAME && done->at[i - 2].kind == '.') i -= 2;
   if (!i || i == done->n || (i > 1 && done->at[i - 2].kind != TOK_NL)) return false;
   Token *first = &done->at[i - 1];
-  if (ONE_OF(first->kind, TOK_TRAIN, TOK_EVAL)) first->kind = TOK_NAME;
+  if (ONE_OF(first->kind, TOK_IMPORT, TOK_CONST, TOK_DIM, TOK_MODULE, TOK_OP, TOK_DATA, TOK_MODEL,
+             TOK_OPTIMIZER, TOK_PRECISION, TOK_TRAIN, TOK_EVAL, TOK_INFER))
+    first->kind = TOK_NAME;
   return first->kind == TOK_NAME;
 }
 

@@ -56,7 +56,8 @@ static const char *setting(Repl *r, const char *text, const char **ambiguous)
   const char *rest = text + n + strspn(text + n, " \t"), *end = arena_strndup(r->arena, text, n);
   bool assigns = *rest == '=' && rest[1] != '=' && strchr(end, '.');
   if (!known || (*rest && !assigns)) return NULL;
-  return path_end(r->arena, known, end, ambiguous) ? arena_printf(r->arena, ":set %s", text) : NULL;
+  bool is_key = path_end(r->arena, known, end, ambiguous);
+  return is_key || (assigns && !*ambiguous) ? arena_printf(r->arena, ":set %s", text) : NULL;
 }
 
 /* Returns what the text means if it is no part of the language. NULL: not known; or, with

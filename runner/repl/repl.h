@@ -191,8 +191,8 @@ bool train_block(const Repl *r, const ampc_program *p, uint32_t *out);
 /* Opens the data of a block of the live program, at any position. A function of RunCalls. */
 ampc_status feed_open(void *repl, uint32_t block, ampc_batches **out);
 /* Opens a run of the live program on `rt`, which has its state. The run reads the session's data
- * and stands where the session stands; it moves neither the session nor, before a step, the data.
- * Call run_close also after a failure. */
+ * and stands where the session stands. run_step moves the data, but not the session. Call run_close
+ * also after a failure. */
 ampc_status feed_run(Repl *r, ampc_runtime *rt, Run *out);
 void feeds_move(Repl *r, Compiled *to); /* keeps data that the next program reads the same way */
 void feeds_close(Repl *r);

@@ -27,7 +27,7 @@ typedef struct Train { /* one :train or :eval */
   double loss_count;     /* samples in the average of the first loss */
   double began, printed;
   Text line;      /* the last printed line */
-  bool line_open; /* it may be replaced: the terminal shows as much of it as fits */
+  bool line_open; /* the line has no newline yet, so the next one overwrites it */
   bool terminal;
   bool lost; /* the last step is lost */
   bool told_end;
@@ -200,7 +200,7 @@ static void stand(const Train *t)
 static void print_eval(const Train *t)
 {
   const ampc_program *p = t->run.program;
-  const ampc_block *b = &p->blocks[t->run.judge];
+  const ampc_block *b = &p->blocks[t->run.eval_block];
   for (uint32_t i = b->first_metric; i < b->first_metric + b->n_metrics; i++) {
     const ampc_metric_desc *m = &p->metrics[i];
     const ampc_metric *slots = t->run.sums + ampc_metric_slots(p->metrics, i);
@@ -267,7 +267,7 @@ static void tell_end(Train *t)
   if (t->told_end) return;
   t->told_end = true;
   if (t->done == 0 && !input_interrupted()) {
-    if (!t->run.stale) /* of which the run has told */
+    if (!t->run.stale) /* early stop has printed why */
       printf("all %lld steps of the job are done; :train N trains more\n",
              (long long)t->run.course.whole);
     return;
@@ -281,13 +281,13 @@ static void tell_end(Train *t)
   putchar('\n');
 }
 
-static bool begin_block(Train *t)
+static void begin_block(Train *t)
 {
   char line[JUDGE_ROOM];
   t->loss_count = 0;
+  t->told = -1;
   if (t->run.course.block->early_stop && t->run.step == 0 && keep_assumed(t->run.program, line))
     puts(line);
-  return true;
 }
 
 /* The evaluations at the end of the job follow its last line. */
@@ -308,10 +308,12 @@ static bool after_step(Train *t)
 static bool after(Train *t, RunEvent event)
 {
   stand(t);
-  if (event == RUN_block) return begin_block(t);
+  if (event == RUN_block) begin_block(t);
   if (event == RUN_step) return after_step(t);
   if (event == RUN_evaluated) print_eval(t);
-  if (event == RUN_settled && t->run.stopped)
+  bool more = t->run.step > t->run.course.first && t->told != t->run.step;
+  if (event == RUN_left && !t->told_end && more) return print_line(t);
+  if (event == RUN_settled && t->run.stopped && t->told_end)
     return repl_error(t->r, "interrupted in the evaluation");
   return true;
 }

@@ -275,7 +275,7 @@ static void get_patience(Metadata *m, Saved *s)
   s->patience.step = count_of(m, KEY("ampc.early_stop.step"), s->state.step);
 }
 
-/* Reads counters, and the position of the next batch. The loader checks later whether the epoch has
+/* Reads counters, and the position of the next batch. The run checks later whether the epoch has
  * this position. */
 static void get_counters(Metadata *m, const ampc_program *p, Saved *s, ampc_data_position *out_at)
 {

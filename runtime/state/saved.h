@@ -1,8 +1,8 @@
 /* What a run consists of besides its program: THE list. A checkpoint stores it (checkpoint.c), and
  * the prompt carries it from the runtime of one program to that of the next (carry.c).
  *
- * Gradients, norms, metrics and 16-bit copies are left out, because a step computes them; settings,
- * because the next run has its own. */
+ * Gradients, norms, metrics and 16-bit copies are left out, because a step computes them. Settings
+ * are left out, because the next run has its own; one that a plateau has lowered is stored. */
 #pragma once
 #include "plateaus.h"
 #include "runtime/runtime.h"
@@ -37,8 +37,8 @@ typedef struct Saved {
    * spared, which count only if the scaler is dynamic in both runs. */
   ampc_state state;
   bool dynamic;
-  ampc_optimizer *optimizer; /* one per optimizer: taken, scale, growth and spared; the last three
-                                are those of `state` unless each optimizer has its own scale */
+  ampc_optimizer *optimizer; /* one per optimizer: taken; scale, growth and spared count only if
+                                each optimizer has its own scale */
   bool *has;                 /* one per optimizer: the run had it */
   Patience patience;
   SavedPlateau *plateau; /* one per plateau */

@@ -72,14 +72,14 @@ static bool is_due(const Run *r, uint32_t block)
   bool due = b->every ? r->steps % b->every == 0 : r->epoch_ended;
   if (b->kind != AMPC_EVAL || r->options->train_only || r->evaluated[block] == r->steps)
     return false;
-  return r->last || (due && (!r->awaited || is_awaited(r, block)));
+  return r->last || (due && (!r->only_awaited || is_awaited(r, block)));
 }
 
-/* Lets an evaluation change early stop and plateaus, except the evaluation at the end of a run: if
- * the run is stopped there and resumed, that evaluation does not exist. */
+/* Lets an evaluation change early stop and plateaus. One that runs only because the run ends
+ * decides nothing: a longer run has none there, and a resumed one must end with the same bytes. */
 static ampc_status judge(Run *r, RunEvent *out)
 {
-  uint32_t block = r->judge++;
+  uint32_t block = r->eval_block++;
   (void)out;
   r->phase = run_evaluate;
   r->ranked = r->ranked || &r->program->blocks[block] == keep_judge(r->program);
@@ -92,9 +92,9 @@ static ampc_status judge(Run *r, RunEvent *out)
 ampc_status run_evaluate(Run *r, RunEvent *out)
 {
   uint32_t n = r->program->n_blocks;
-  while (r->judge < n && !is_due(r, r->judge)) r->judge++;
-  ampc_status status = r->judge < n && !r->stopped ? evaluate(r, r->judge) : AMPC_OK;
-  bool settled = r->judge == n || r->stopped;
+  while (r->eval_block < n && !is_due(r, r->eval_block)) r->eval_block++;
+  ampc_status status = r->eval_block < n && !r->stopped ? evaluate(r, r->eval_block) : AMPC_OK;
+  bool settled = r->eval_block == n || r->stopped;
   r->phase = settled ? r->then : judge;
   *out = settled ? RUN_settled : RUN_evaluated;
   return status;

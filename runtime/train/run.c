@@ -73,6 +73,13 @@ static ampc_status find_first(const Run *r, Course *c)
                      "%s was saved after batch %lld of an epoch, within a step of "
                      "accumulate=%lld; resume with the `accumulate` that it was saved with",
                      file, (long long)at->batch, (long long)accumulate);
+  bool limited = r->options->limit_batches || r->options->overfit_batches;
+  if (file && !limited && at->batch > c->batches)
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s was saved after batch %lld of an epoch, which now has %lld: resume with the "
+        "batch size and the data that it was saved with",
+        file, (long long)at->batch, (long long)c->batches);
   if (!ampc_steps_of(at->epoch, each, &c->first))
     return ampc_fail(AMPC_BAD_FILE, "%s is in epoch %lld of %lld steps each: no run is that long",
                      file ? file : "the session", (long long)at->epoch, (long long)each);
@@ -219,16 +226,16 @@ ampc_status run_enter(Run *r, uint32_t block, int64_t step)
 static void evaluate_then(Run *r, bool epoch_ended, RunPhase *then)
 {
   r->epoch_ended = epoch_ended && !r->options->overfit_batches; /* such epochs are too short */
-  r->judge = 0;
+  r->eval_block = 0;
   r->stopped = r->ranked = false;
-  r->awaited = r->judging;
+  r->only_awaited = r->judging;
   r->phase = run_evaluate;
   r->then = then;
 }
 
-/* Runs the evaluations that are due at the step of the checkpoint. They run after a checkpoint is
- * written, so the earlier run may have ended before them. If not, they now run again. A session
- * that goes on from its own last step runs only those on which training depends. */
+/* Repeats the evaluations that are due at the step of the checkpoint. A checkpoint is written
+ * before its evaluations, so the earlier run may not have run them. A session that continues from
+ * its own last step runs only those on which training depends. */
 static ampc_status resume(Run *r, RunEvent *out)
 {
   (void)out;
@@ -236,7 +243,7 @@ static ampc_status resume(Run *r, RunEvent *out)
   r->phase = enter;
   if (r->steps && r->course.first)
     evaluate_then(r, r->course.first % r->course.per_epoch == 0, enter);
-  r->awaited = r->judging || !r->options->resume;
+  r->only_awaited = r->judging || !r->options->resume;
   return AMPC_OK;
 }
 

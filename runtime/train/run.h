@@ -13,7 +13,7 @@ typedef enum RunEvent {
   RUN_nothing,
   RUN_block,     /* a train block begins */
   RUN_step,      /* a step was started; its number is Run.steps */
-  RUN_evaluated, /* the eval block Run.judge has run; its metrics are in Run.values */
+  RUN_evaluated, /* the eval block Run.eval_block has run; its metrics are in Run.values */
   RUN_settled,   /* all evaluations that were due have run */
   RUN_left,      /* no step of the train block is left */
   RUN_ended,
@@ -24,8 +24,8 @@ typedef enum RunPoll { POLL_begins, POLL_batch, POLL_ends } RunPoll; /* of an ev
 
 typedef struct RunCalls { /* functions of the caller, each with `context`; all may be NULL */
   void *context;
-  /* Opens the data of a block when it is first needed. The caller closes it. NULL: Run.batches has
-   * all that are needed. */
+  /* Opens the data of a block when it is first needed. The caller closes it. NULL: the
+   * caller has filled Run.batches. */
   ampc_status (*open)(void *context, uint32_t block, ampc_batches **out);
   /* Called when an evaluation begins, after each of its batches, and before its metrics are read.
    * *out_stop, false at first, ends the evaluation. */
@@ -55,7 +55,7 @@ struct Run {
   RunCalls calls;
   bool judging; /* run only evaluations on which training depends */
   bool endless; /* the last train block goes on after its last step */
-  bool finish;  /* no more steps: the block is left. May be set at any event */
+  bool finish;  /* train no more steps: end this block, then the run. May be set at any event */
   /* ---- where the run stands: set by the caller before run_start, then by the run ---- */
   ampc_data_position position; /* of the next step */
   int64_t per_epoch;           /* batches of an epoch when `position` was set; 0: as now */
@@ -67,18 +67,18 @@ struct Run {
   int64_t step;           /* the block's next step */
   int64_t total;          /* steps of the run, including before a resume */
   int64_t samples;        /* of the last step */
-  bool sought;            /* the loader is at the next step, except at the start of an epoch that is
-                             limited */
+  bool sought;            /* the loader stands at the next step. A limited epoch still begins with a
+                             seek */
   bool last;              /* no step follows */
   bool stale;             /* early stop ends the block */
-  bool stopped;           /* the last evaluation was stopped, so it has no metrics */
+  bool stopped;           /* the last evaluation was stopped: its metrics cover part of the data */
   bool changed; /* an evaluation has changed what a checkpoint stores. The caller clears it */
   bool ranked;  /* since the last RUN_settled, the block that ranks checkpoints was evaluated */
   uint32_t next_block;    /* the train blocks before it are done */
-  uint32_t judge;         /* the eval block that ran last, or is looked at next */
+  uint32_t eval_block;    /* the one that RUN_evaluated reports; then where the search goes on */
   RunPhase *phase, *then; /* what run_next does; `then`: after evaluations */
   bool epoch_ended;       /* evaluations at the end of an epoch are due */
-  bool awaited;           /* of those that are due, only those on which training depends */
+  bool only_awaited;      /* a due evaluation on which training does not depend is left out */
   int64_t *evaluated;     /* one per block: the step of its last evaluation, or -1 */
   double *values;         /* one per metric: its last value; NaN: unknown */
   bool *known;            /* one per metric: whether it has a value */
@@ -101,8 +101,8 @@ ampc_status run_next(Run *r, RunEvent *out);
 /* Whether no step follows the last one, unless early stop ends its block before. */
 bool run_is_last(const Run *r);
 
-/* For callers that repeat steps: makes `step` the next one of a train block, without evaluations;
- * run_step trains it. Between them the caller may set run.steps, the number of steps before it. */
+/* run_enter makes `step` the next step of a train block; run_step trains it. Neither evaluates.
+ * After run_enter, the caller may set run.steps: the steps attempted before `step`. */
 ampc_status run_enter(Run *r, uint32_t block, int64_t step);
 ampc_status run_step(Run *r);
 

@@ -289,12 +289,13 @@ static ampc_status after_step(Session *s)
 
 static ampc_status after_evaluation(Session *s)
 {
-  report_evaluated(s, s->run.judge);
+  report_evaluated(s, s->run.eval_block);
   return AMPC_OK;
 }
 
-/* Keeps the state if it is among the best. That file includes what all evaluations have decided. If
- * they have changed what a checkpoint stores, one that was due is written again. */
+/* Keeps the state if its evaluation is among the best. The kept file contains what all evaluations
+ * have decided. after_step has written the checkpoint that was due; if an evaluation has changed
+ * what it stores, it is written again. */
 static ampc_status settle(Session *s)
 {
   bool saves = s->saves;

@@ -27,6 +27,8 @@ refuses "to evaluate what is not there" 3 'own, which the job names with resume=
 passes "the first time" train --steps 10 job.amp
 says "that it begins anew" 'own, which the job names with resume=, does not exist yet: the run starts from the beginning'
 cp own ten
+refuses "a batch so large that the epoch is over" 3 'ten was saved after batch 2 of an epoch, which now has 1: resume with the batch size' \
+  train --resume ten --save other --set train.batch=64 job.amp
 passes "the second time" train job.amp
 says "that it goes on" 'continues from own, step 10'
 same "the bytes of one run" own whole

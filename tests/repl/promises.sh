@@ -183,6 +183,11 @@ has 'opt.lr.peak = 0.3'
 [ "$(grep -c 'opt.lr.peak' "$work/new.amp")" = 1 ] || failed ":write repeats a line"
 printf 'optimizer opt = SGD(net, lr=0.5)\n' | written "$work/again.amp"
 grep -q 'opt.lr' "$work/new.amp" && failed ":write keeps the settings of another optimizer"
+{ sed 's/AdamW(net, lr=0.01)/SGD(net, lr=0.1)/; s/\<opt\>/model/' "$job"; echo 'train.epochs = 1'; } >"$work/words.amp"
+printf '%s\n' ':set model.lr=0.2' 'train x, y in numbers(64) with batch=8, epochs=2 {' '  minimize net(x).mean() with model' '}' |
+  written "$work/words.amp"
+has 'model.lr = 0.2'
+grep -q 'train.epochs' "$work/new.amp" && failed ":write keeps the settings of another block"
 sed 's/lr=0.01/multistep_schedule(lr=0.01, milestones=[4])/' "$job" >"$work/steps.amp"
 printf ':set opt.lr.start=0.2\n' | written "$work/steps.amp"
 # the seed of the session overrides the seeds of blocks
