@@ -89,6 +89,21 @@ static void read_known(Reader *r, Value *v)
   v->shape = shape;
 }
 
+/* Says in the words of ONNX why a step is refused: an argument that a function of the prelude lacks
+ * is an attribute that it does not read, and an assertion of the prelude begins with the op. */
+static const char *reason_of(const Reader *r, const char *message)
+{
+  static const char lacks[] = " has no argument `";
+  const char *op = r->node->op_type, *name = strstr(message, lacks);
+  size_t n = strlen(op);
+  if (name && strncmp(message, "onnx_", 5) == 0) {
+    name += sizeof lacks - 1;
+    return text(r, "with %.*s", (int)strcspn(name, "`"), name);
+  }
+  bool own = strncmp(message, op, n) == 0 && message[n] == ' ';
+  return own ? message + n + 1 : text(r, "because %s", message);
+}
+
 void ask_step(Reader *r, const Step *s)
 {
   Text line = text_new(r->arena);
@@ -103,6 +118,6 @@ void ask_step(Reader *r, const Step *s)
     if (*at == '$' || *at == '#') text_puts(&line, *at++ == '$' ? "v" : "m");
   }
   const char *why = ask(r, line.at);
-  if (why) refuse(r, text(r, "because %s", why));
+  if (why) refuse(r, reason_of(r, why));
   for (uint32_t i = 0; i < s->n_out && !why; i++) read_known(r, r->values.at[s->out[i]]);
 }
