@@ -66,7 +66,9 @@ static void add_code(Reader *r, Loop *l, Text *to, const char *code)
     text_add(to, at, n);
     at += n;
     if (!*at) return;
-    uint32_t id = (uint32_t)strtoul(at + 1, (char **)(uintptr_t)&at, 10);
+    char *end;
+    uint32_t id = (uint32_t)strtoul(at + 1, &end, 10);
+    at = end;
     const char *name = text(r, "s%u", id);
     void **held = names_at(&l->held, name);
     if (!*held && !is_inside(r, l, id)) text_printf(&l->before, "%s = $%u\n", name, id);
@@ -87,8 +89,7 @@ static void add_step_lines(Reader *r, Loop *l, const Step *s)
   text_puts(&l->inside, "\n");
 }
 
-/* Takes the steps of the body away. Those that read a weight stay, for the lines before the loop.
- */
+/* Removes the steps of the body. Those that read a weight stay, for the lines before the loop. */
 static void end_body(Reader *r, const Loop *l)
 {
   uint32_t end = r->steps.n, n = l->begin;

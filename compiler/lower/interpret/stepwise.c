@@ -1,5 +1,4 @@
-/* A program whose lines are elaborated one by one: the statements of one infer block, and models.
- */
+/* A program whose lines are elaborated one by one: statements of one infer block, and models. */
 #include "stepwise.h"
 #include "interpret.h"
 #include "compiler/lower/block/block.h"

@@ -1,5 +1,4 @@
-/* Elaborates a program line by line, for a program that writes one and needs its shapes meanwhile.
- */
+/* Elaborates a program line by line, for a caller that writes it and needs the shapes meanwhile. */
 #pragma once
 #include "compiler/base/compile.h"
 #include "runtime/plan/ampc_plan.h"
