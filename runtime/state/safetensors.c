@@ -1,9 +1,6 @@
 /* Note [checksum]
  * The metadata has the key CHECKSUM_KEY: the XXH3 of the whole file, computed with zeros in place
- * of the checksum's own digits. So a changed bit is detected anywhere, in header and tensors.
- *
- * A header is untrusted until it is checked: lengths, shapes and offsets are compared with the size
- * of the file before they are used to read anything. */
+ * of the checksum's own digits. So a changed bit is detected anywhere, in header and tensors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,41 +15,7 @@
 
 #define CHECKSUM_KEY "ampc.checksum"
 static const char zeros[] = "0000000000000000";
-enum { DIGITS = sizeof zeros - 1, MAX_HEADER = 100 << 20, PIECE = 1 << 20 };
-
-#define FLOAT_KIND(KIND, name, SPACE, copy, cpu, lt, dnn, bytes, ...)                              \
-  {#KIND, bytes, AMPC_##KIND, false},
-static const struct {
-  const char *name;
-  int64_t size;
-  ampc_dtype dtype;
-  bool real64;
-} kinds[] = {
-    AMPC_FLOATS(FLOAT_KIND){"F64", 8, AMPC_F32, true},
-    {"I32", 4, AMPC_I32, false},
-    {"I64", 8, AMPC_I64, false},
-    {"U8", 1, AMPC_U8, false},
-    {"BOOL", 1, AMPC_BOOL, false},
-    /* types that only other programs have */
-    {"I8", 1, AMPC_DTYPE_COUNT, false},
-    {"I16", 2, AMPC_DTYPE_COUNT, false},
-    {"U16", 2, AMPC_DTYPE_COUNT, false},
-    {"U32", 4, AMPC_DTYPE_COUNT, false},
-    {"U64", 8, AMPC_DTYPE_COUNT, false},
-    {"F8_E4M3", 1, AMPC_DTYPE_COUNT, false},
-    {"F8_E5M2", 1, AMPC_DTYPE_COUNT, false},
-    {"C64", 8, AMPC_DTYPE_COUNT, false},
-    {NULL, 1, AMPC_DTYPE_COUNT, false}, /* a type that ampc does not know: its elements are bytes */
-};
-enum { N_KINDS = sizeof kinds / sizeof *kinds - 1 };
-
-/* Returns the row of a type in `kinds`. Every type of ours has a row, so the loop ends. */
-static size_t kind_of(const TensorType *t)
-{
-  size_t i = 0;
-  while (kinds[i].dtype != t->dtype || (t->dtype == AMPC_F32 && kinds[i].real64 != t->real64)) i++;
-  return i;
-}
+enum { DIGITS = sizeof zeros - 1, PIECE = 1 << 20 };
 
 /* ---- writing ---- */
 
@@ -78,11 +41,11 @@ static bool add_entry(TensorFile *f, const char *name, const char *type, json_t 
 
 bool tensor_file_add(TensorFile *f, const char *name, const TensorType *t, int64_t *out_begin)
 {
-  size_t kind = kind_of(t);
-  int64_t bytes = kinds[kind].size;
+  const StoredType *stored = stored_type_of(t->dtype, t->real64);
+  int64_t bytes = stored->element.size;
   for (uint32_t i = 0; i < t->rank; i++) bytes *= t->dim[i];
   *out_begin = f->size;
-  return add_entry(f, name, kinds[kind].name, shape_of(t), bytes);
+  return add_entry(f, name, stored->name, shape_of(t), bytes);
 }
 
 bool tensor_file_set(TensorFile *f, const char *key, const char *value)
@@ -175,99 +138,6 @@ void tensor_write_abandon(TensorWriter *w)
 
 /* ---- reading ---- */
 
-typedef struct ByteRange {
-  int64_t begin, end;
-} ByteRange;
-
-/* Returns the row of a type in `kinds`; N_KINDS if no row has it. */
-static size_t kind_named(const char *name)
-{
-  size_t i = 0;
-  while (i < N_KINDS && (!name || strcmp(kinds[i].name, name) != 0)) i++;
-  return i;
-}
-
-int64_t tensor_type_size(const char *name)
-{
-  return kinds[kind_named(name)].size;
-}
-
-static size_t entry_kind(const json_t *entry)
-{
-  return kind_named(json_string_value(json_object_get(entry, "dtype")));
-}
-
-/* Returns the bytes of a tensor of this type and shape. -1: a file of this size cannot hold one. */
-static int64_t entry_bytes(const json_t *entry, int64_t most)
-{
-  const json_t *shape = json_object_get(entry, "shape");
-  int64_t bytes = kinds[entry_kind(entry)].size;
-  if (!json_is_array(shape) || json_array_size(shape) > TENSOR_AXES) return -1;
-  for (size_t i = 0; i < json_array_size(shape); i++) {
-    const json_t *axis = json_array_get(shape, i);
-    int64_t n = json_integer_value(axis);
-    if (!json_is_integer(axis) || n < 0 || (n > 0 && bytes > most / n)) return -1;
-    bytes *= n;
-  }
-  return bytes;
-}
-
-/* Reads the range of a tensor's bytes. False: it exceeds the file, or its size does not fit the
- * tensor's type and shape. A type that is not known may have any size. */
-static bool entry_range(const json_t *entry, int64_t size, ByteRange *out)
-{
-  const json_t *offsets = json_object_get(entry, "data_offsets");
-  const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-  if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-      !json_is_string(json_object_get(entry, "dtype")))
-    return false;
-  *out = (ByteRange){json_integer_value(begin), json_integer_value(end)};
-  int64_t bytes = entry_bytes(entry, size);
-  return out->begin >= 0 && out->begin <= out->end && out->end <= size && bytes >= 0 &&
-         (out->end - out->begin == bytes || entry_kind(entry) == N_KINDS);
-}
-
-static int by_begin(const void *a, const void *b)
-{
-  const ByteRange *x = a, *y = b;
-  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-  return x->end < y->end ? -1 : x->end > y->end;
-}
-
-/* Whether tensors cover the data without gap or overlap. *out_bad: an invalid entry, or NULL. */
-static bool entries_are_sound(const TensorFile *f, const char **out_bad)
-{
-  size_t n = 0;
-  ByteRange *ranges = calloc(json_object_size(f->header) + 1, sizeof *ranges);
-  const char *name;
-  json_t *entry;
-  bool sound = ranges != NULL;
-  json_object_foreach(f->header, name, entry)
-  {
-    if (!sound) break;
-    *out_bad = name;
-    if (strcmp(name, "__metadata__") == 0) {
-      sound = json_is_object(entry) || json_is_null(entry);
-    } else {
-      sound = entry_range(entry, f->size, &ranges[n++]);
-    }
-  }
-  if (sound) {
-    *out_bad = NULL;
-    qsort(ranges, n, sizeof *ranges, by_begin);
-    int64_t at = 0;
-    for (size_t i = 0; i < n && sound; at = ranges[i++].end) sound = ranges[i].begin == at;
-    sound = sound && at == f->size;
-  }
-  free(ranges);
-  return sound;
-}
-
-static ampc_status damaged(const char *path, const char *why)
-{
-  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: %s", path, why);
-}
-
 /* Computes the checksum of the header text and of the tensors in the file. */
 static ampc_status sum_up(const TensorFile *f, const char *path, const char *text,
                           int64_t text_size, XXH3_state_t *sum)
@@ -309,29 +179,6 @@ static ampc_status verify(const char *path, char *text, int64_t text_size, const
                    found, wanted);
 }
 
-/* Checks the tensors, then the checksum: each check relies on those before it. */
-static ampc_status check_header(const char *path, char *text, int64_t text_size, TensorFile *f)
-{
-  json_error_t error;
-  char why[200];
-  f->header = json_loadb(text, (size_t)text_size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-  if (!f->header) {
-    char shown[150]; /* the error quotes the header */
-    snprintf(why, sizeof why, "its header is no JSON: %s",
-             ampc_show(shown, sizeof shown, error.text, ""));
-    return damaged(path, why);
-  }
-  if (!json_is_object(f->header)) return damaged(path, "its header is not a JSON object");
-  const char *bad = NULL;
-  if (!entries_are_sound(f, &bad)) {
-    snprintf(why, sizeof why, "%s%.100s%s", bad ? "shape and place of " : "",
-             bad ? bad : "its tensors overlap, leave gaps or have bytes behind them",
-             bad ? " do not fit a file of this size" : "");
-    return damaged(path, why);
-  }
-  return verify(path, text, text_size, f);
-}
-
 /* Reads the header's length. False: this is not a safetensors file. */
 static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 {
@@ -339,8 +186,7 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
   if (file_size < (int64_t)sizeof head || pread(f->fd, head, sizeof head, 0) != sizeof head ||
       head[8] != '{')
     return false;
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
+  uint64_t length = tensor_header_length(head);
   *out = length < INT64_MAX ? (int64_t)length : INT64_MAX;
   return true;
 }
@@ -356,14 +202,16 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
     return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
                      f->foreign ? "safetensors file" : "checkpoint",
                      f->foreign ? ", and no file of torch.save" : "");
-  if (length > file_size - 8 || length > MAX_HEADER)
-    return damaged(path, "its header is longer than the file or than 100 MB");
+  if (length > file_size - 8 || length > MOST_HEADER)
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s is damaged: its header is longer than the file or than 100 MB", path);
   f->begin = 8 + length;
   f->size = file_size - f->begin;
   char *text = malloc((size_t)length + 1);
   if (!text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
   ampc_status status = file_read_at(path, f->fd, 8, length, text);
-  if (!status) status = check_header(path, text, length, f);
+  if (!status) status = tensor_header_read(path, text, length, f->size, true, &f->header);
+  if (!status) status = verify(path, text, length, f);
   free(text);
   return status;
 }
@@ -406,35 +254,15 @@ ampc_status tensor_file_read_any(const char *path, TensorFile *out)
   return read_file(path, true, out);
 }
 
-/* Reads an entry. The header was checked, so shape and offsets fit the file. */
-TensorEntry tensor_entry(const json_t *entry)
-{
-  const json_t *shape = json_object_get(entry, "shape"), *axis;
-  const json_t *offsets = json_object_get(entry, "data_offsets");
-  size_t kind = entry_kind(entry), i;
-  TensorEntry out = {.dtype = kinds[kind].dtype,
-                     .wide = kinds[kind].real64,
-                     .unit = kinds[kind].size,
-                     .elements = 1,
-                     .begin = json_integer_value(json_array_get(offsets, 0))};
-  json_array_foreach(shape, i, axis)
-  {
-    out.dim[out.rank++] = json_integer_value(axis);
-    out.elements *= json_integer_value(axis);
-  }
-  if (kind == N_KINDS) out.unread = strchr(json_string_value(json_object_get(entry, "dtype")), '.');
-  if (kind == N_KINDS) out.elements = json_integer_value(json_array_get(offsets, 1)) - out.begin;
-  return out;
-}
-
 bool tensor_file_add_like(TensorFile *f, const char *name, const json_t *entry, ampc_dtype type)
 {
   TensorEntry e = tensor_entry(entry);
   bool same = type == AMPC_DTYPE_COUNT;
-  size_t kind = same ? entry_kind(entry) : kind_of(&(TensorType){.dtype = type});
-  return add_entry(f, name,
-                   same ? json_string_value(json_object_get(entry, "dtype")) : kinds[kind].name,
-                   json_deep_copy(json_object_get(entry, "shape")), e.elements * kinds[kind].size);
+  const char *own = json_string_value(json_object_get(entry, "dtype"));
+  const StoredType *stored = same ? stored_type_named(own) : stored_type_of(type, false);
+  return add_entry(f, name, same ? own : stored->name,
+                   json_deep_copy(json_object_get(entry, "shape")),
+                   e.elements * stored->element.size);
 }
 
 const char *tensor_file_get(const TensorFile *f, const char *key)
@@ -453,7 +281,8 @@ void tensor_file_free(TensorFile *f)
 
 void tensor_type_text(const TensorType *t, char *to, size_t size)
 {
-  json_t *entry = json_pack("{s:s, s:o}", "dtype", kinds[kind_of(t)].name, "shape", shape_of(t));
+  json_t *entry = json_pack("{s:s, s:o}", "dtype", stored_type_of(t->dtype, t->real64)->name,
+                            "shape", shape_of(t));
   tensor_entry_text(entry, to, size);
   json_decref(entry);
 }
@@ -473,7 +302,7 @@ int64_t tensor_file_find(const TensorFile *f, const char *name, const TensorType
   if (!entry || strcmp(name, "__metadata__") == 0) return -1;
   json_t *shape = shape_of(t);
   const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-  bool same = strcmp(dtype, kinds[kind_of(t)].name) == 0 &&
+  bool same = strcmp(dtype, stored_type_of(t->dtype, t->real64)->name) == 0 &&
               json_equal(shape, json_object_get(entry, "shape"));
   json_decref(shape);
   return same ? json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0)) : -1;

@@ -1,13 +1,12 @@
-/* Named tensors in a file. Safetensors files: u64 length, that many bytes of JSON, the tensors'
- * bytes. Our own files also store a checksum of all their bytes in the metadata. Files of
- * torch.save are read, too (torch_file.c); then the header is made from their pickle. */
+/* Named tensors in a file of safetensors. Our own files also store a checksum of all their bytes in
+ * the metadata. Files of torch.save are read, too (torch_file.c); then the header is made from
+ * their pickle. */
 #pragma once
-#include <jansson.h>
 #include <xxhash.h>
 #include "ampc_rt.h"
 #include "common/file.h"
+#include "runtime/data/formats/safetensors_header.h"
 
-enum { TENSOR_AXES = 8 };
 /* A tensor of a file of torch.save whose elements are not in the order of its shape. */
 typedef struct TensorView {
   int64_t begin, bytes; /* its range in TensorFile.header, behind the end of the file */
@@ -66,18 +65,8 @@ void tensor_write_abandon(TensorWriter *w);
 ampc_status tensor_file_read(const char *path, TensorFile *out);
 /* Reads and checks a file of any program, also one of torch.save: a checksum is optional. */
 ampc_status tensor_file_read_any(const char *path, TensorFile *out);
-typedef struct TensorEntry {
-  ampc_dtype dtype; /* AMPC_DTYPE_COUNT: a type that ampc lacks */
-  bool wide;        /* AMPC_F32 means double */
-  bool unread;      /* a tensor of torch.save of another class: only its name is known */
-  uint32_t rank;
-  int64_t dim[TENSOR_AXES], elements, unit, begin; /* unit: bytes of an element */
-} TensorEntry;
-TensorEntry tensor_entry(const json_t *entry);                     /* for a file that was read */
 const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: no such key */
 void tensor_file_free(TensorFile *f);
-/* Returns the bytes of an element of a type, named as in safetensors files. */
-int64_t tensor_type_size(const char *name);
 /* Write the text of a type, or of a checked entry of a header: "F32[784, 128]". */
 void tensor_type_text(const TensorType *t, char *to, size_t size);
 void tensor_entry_text(const json_t *entry, char *to, size_t size);

@@ -122,7 +122,7 @@ static ampc_status note_units(Reading *r)
     const PickleItem *item = &p->items[i];
     const PickleItem *type = item->kind == PICKLE_storage ? pickle_element(p, item, 1) : NULL;
     if (!type || !pickle_type(type) || !key_text(pickle_element(p, item, 2), key)) continue;
-    json_t *unit = json_integer(tensor_type_size(pickle_type(type)));
+    json_t *unit = json_integer(stored_type_named(pickle_type(type))->element.size);
     if (json_object_set_new_nocheck(r->storages, key, unit)) return no_memory(r);
   }
   return AMPC_OK;
@@ -269,7 +269,7 @@ static ampc_status read_tensor(const Reading *r, const PickleItem *item, Tensor 
   if (!t->type || !offset || offset->kind != PICKLE_number || offset->number < 0 ||
       offset->number > r->zip.size)
     return unfit(r, t, "has no storage of a known type");
-  t->unit = tensor_type_size(t->type);
+  t->unit = stored_type_named(t->type)->element.size;
   if (!read_sizes(r, pickle_element(p, item, 2), t->dim, &t->rank) ||
       !read_sizes(r, pickle_element(p, item, 3), t->stride, &strides) || strides != t->rank)
     return unfit(r, t, "has a shape or strides that are not read; up to 8 axes are");

@@ -239,10 +239,12 @@ static void check_tensors(void)
        "not the JSON"},
       {"{\"x\":{\"dtype\":\"F8_E4M3\",\"shape\":[3,8],\"data_offsets\":[0,24]}}", "F8_E4M3"},
       {"{\"x\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[0,24]}}", "u64"},
-      {"{\"x\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}", "single number"},
+      {"{\"x\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]},"
+       "\"y\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[8,24]}}",
+       "single number"},
       {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,24]}}",
        "tensor x has 24 bytes, its shape needs over 9223372036854775807"},
-      {"{}", "no tensor x among its 0"},
+      {"{}", "no tensor has its bytes from 0 to 24"},
       {"[]", "not the JSON"},
   };
   ampc_status status;
