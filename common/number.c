@@ -50,6 +50,21 @@ const char *ampc_domain_text(ampc_domain domain)
   return domains[domain].text;
 }
 
+const char *ampc_domain_name(ampc_domain domain)
+{
+  static const char *const names[AMPC_DOMAIN_COUNT] = {
+#define NAME(DOMAIN, name) [AMPC_##DOMAIN] = #name,
+      AMPC_DOMAINS(NAME)};
+  return names[domain];
+}
+
+ampc_domain ampc_domain_by(const char *name)
+{
+  ampc_domain domain = 0;
+  while (domain < AMPC_DOMAIN_COUNT && strcmp(ampc_domain_name(domain), name) != 0) domain++;
+  return domain;
+}
+
 /* Excludes what strtoll and strtod also accept: spaces, a plus sign, hexadecimal digits. */
 static bool is_decimal(const char *text, const char *others)
 {

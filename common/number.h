@@ -18,6 +18,8 @@ bool ampc_steps_of(int64_t epochs, int64_t per_epoch, int64_t *out);
  * number: 1e39 becomes infinity, 1e-60 becomes 0, 0.999999999 becomes 1. */
 bool ampc_in_domain(ampc_domain domain, double value);
 const char *ampc_domain_text(ampc_domain domain); /* "a finite number, 0 or more" */
+const char *ampc_domain_name(ampc_domain domain); /* "unit" */
+ampc_domain ampc_domain_by(const char *name);     /* AMPC_DOMAIN_COUNT: there is none */
 
 /* Read a text that is one decimal number, without spaces. They return false if the text is not, or
  * if the number does not fit. Reals are finite. */

@@ -60,7 +60,7 @@ static void amp_error(const AMP_LTYPE *place, Parser *p, const char *text);
 %nterm <arg> arg kwarg item
 %nterm <type> type type_opt
 %nterm <types> types ret_opt
-%nterm <exprs> dims dimlist exprs exprs_tail
+%nterm <exprs> dims dimlist exprs exprs_tail choices
 %nterm <names> names
 %nterm <name> name
 %nterm <block> block block_opt body stmts members
@@ -130,6 +130,13 @@ types: type                                     { $$ = (TypeList){0}; APPEND($$,
   ;
 type: DTYPE                                    { $$ = (TypeExpr){.name = $1->as.name, .span = @$}; }
   | DTYPE '[' dims ']'                      { $$ = (TypeExpr){$1->as.name, true, $3.at, $3.n, @$}; }
+  | DTYPE '(' exprs ')'                     { $$ = (TypeExpr){$1->as.name, false, $3.at, $3.n, @$}; }
+  | choices                                     { $$ = (TypeExpr){"str", false, $1.at, $1.n, @$}; }
+  ;
+choices: STRING
+      { $$ = (ExprList){0}; APPEND($$, EXPR(string, @1, .as.string = $1->as.string)); }
+  | choices '|' STRING
+      { $$ = $1; APPEND($$, EXPR(string, @3, .as.string = $3->as.string)); }
   ;
 dims: %empty                                    { $$ = (ExprList){0}; }
   | dimlist

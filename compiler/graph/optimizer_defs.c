@@ -4,11 +4,12 @@
  *   def SGD(model, lr, momentum=0.0, .., nesterov: bool = false, .., clip_norm=none, ..) {
  *     return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ..)
  *   }
- *   def linear_schedule(start, end, steps=none, warmup=0) {
+ *   def linear_schedule(start: finite, end: finite, steps: positive = none, ..) {
  *     return _schedule("linear", [start, end, steps, warmup])
  *   }
  */
 #include "optimizers.h"
+#include "common/number.h"
 #include <string.h>
 
 /* ---- optimizers ---- */
@@ -51,13 +52,17 @@ static void put_def(Text *out, const OptimizerInfo *row)
 
 /* ---- schedules ---- */
 
-/* Prints ", end" for each input of a schedule, with its default or without it. */
-static void put_inputs(Text *out, const OpSignature *sig, bool defaults)
+/* Prints ", end" for each input of a schedule; in the signature with domain and default. */
+static void put_inputs(Text *out, const OpSignature *sig, bool signature)
 {
   for (uint32_t i = 1; i < sig->n_inputs; i++) {
     const InputInfo *in = &sig->input[i];
+    ampc_domain domain = AMPC_FINITE;
     text_printf(out, "%s%s", i > 1 ? ", " : "", in->name);
-    if (defaults && in->default_text) text_printf(out, "=%s", in->default_text);
+    if (!signature) continue;
+    setting_domain(in->name, AMPC_FINITE, &domain);
+    text_printf(out, ": %s", ampc_domain_name(domain));
+    if (in->default_text) text_printf(out, " = %s", in->default_text);
   }
 }
 

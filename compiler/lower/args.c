@@ -26,8 +26,10 @@ static bool sort_key(Lower *l, const Callee *f, const ArgValue *arg, const ArgVa
   uint32_t k = 0;
   if (!count_work(l, f->n / BYTES_PER_WORK, arg->key_span)) return false;
   while (k < f->n && strcmp(f->argument(f->of, k), arg->key) != 0) k++;
-  if (k < f->n && slot[k])
-    return refuse(l, E205, arg->key_span, "%s gets `%s` twice", f->name, arg->key);
+  if (k < f->n && slot[k]) {
+    fail(l, E205, arg->key_span, "%s gets `%s` twice", f->name, arg->key);
+    return diag_help(l->c, "`%s`", f->text(l, f->name, f->of));
+  }
   if (k < f->n) return slot[k] = arg, true;
   const char **names = arena_array(l->arena, const char *, f->n);
   for (k = 0; k < f->n; k++) names[k] = f->argument(f->of, k);
@@ -58,27 +60,4 @@ bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slo
     good = diag_help(l->c, "`%s`", f->text(l, f->name, f->of));
   }
   return good;
-}
-
-bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given)
-{
-  for (uint32_t i = 0; i < args->at.n; i++) {
-    const ArgValue *arg = &args->at.at[i];
-    uint32_t k = arg->key ? 0 : i;
-    while (arg->key && k < sig->n && strcmp(sig->names[k], arg->key) != 0) k++;
-    if (k == sig->n && arg->key)
-      return wrong_key(l, sig->callee, arg, sig->names, sig->n, sig->text), false;
-    if (k >= sig->n)
-      fail(l, E205, arg->span, "%s takes at most %u arguments", sig->callee, sig->n);
-    else if (given[k])
-      fail(l, E205, arg->span, "%s gets `%s` twice", sig->callee, sig->names[k]);
-    if (k >= sig->n || given[k]) return diag_help(l->c, "`%s`", sig->text);
-    given[k] = arg;
-  }
-  for (uint32_t k = 0; k < sig->required; k++) {
-    if (given[k]) continue;
-    fail(l, E205, args->span, "%s needs the argument `%s`", sig->callee, sig->names[k]);
-    return diag_help(l->c, "`%s`", sig->text);
-  }
-  return true;
 }

@@ -77,13 +77,6 @@ typedef struct Callee { /* the parameters of a def, a module or an op of the tab
 /* Sorts arguments into slots as Python does: first by position, then by name. A slot without an
  * argument must be optional. Returns false after a message. */
 bool args_sort(Lower *l, const Callee *f, const Args *args, const ArgValue **slot);
-typedef struct Signature {   /* arguments of a function that is neither a def nor an op */
-  const char *callee, *text; /* "load"; "load(path, strip=\"\")" */
-  const char *const *names; /* names of its arguments; the first `required` of them must be given */
-  uint32_t n, required;
-} Signature;
-/* Sets given[k] to the argument names[k], if it is given. Returns false after a message. */
-bool args_bind(Lower *l, const Args *args, const Signature *sig, const ArgValue **given);
 
 /* ---- work.c ---- */
 /* Called before and after the body of a def or a module. call_begin() returns false after a message

@@ -248,6 +248,7 @@ struct Lower {
   bool broken_consts;     /* a const has no value, so any module may lack members */
   bool broken;            /* a model lacks members; messages about missing members are suppressed */
   bool in_precision;      /* a clause of `precision` is being evaluated */
+  const Model *loading;   /* the model whose `load` is being evaluated; else NULL */
   Opt *settings_of;       /* the optimizer whose settings are being evaluated; else NULL */
   bool steps_asked;       /* these settings have read the number of steps */
   int64_t param_elements; /* elements of all parameters so far */

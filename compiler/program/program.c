@@ -147,7 +147,7 @@ static void put_optimizer(Printer *p, Text *t, const void *row)
 static const char *domain_name(ampc_domain domain)
 {
   static const char *const names[AMPC_DOMAIN_COUNT] = {
-#define ROW(DOMAIN) "AMPC_" #DOMAIN,
+#define ROW(DOMAIN, name) "AMPC_" #DOMAIN,
       AMPC_DOMAINS(ROW)
 #undef ROW
   };

@@ -141,11 +141,11 @@ static inline const char *called_name(const Expr *e)
   return call ? e->as.call.callee->as.name : "";
 }
 
-/* A type in a signature: float[N, 3, ...]. */
+/* A type in a signature: float[N, 3, ...]; unit; int(1, 64); "mean" | "sum". */
 typedef struct TypeExpr {
-  const char *name; /* "float", "f16", ...; NULL if no type was written */
+  const char *name; /* "float", "f16", "unit", ..; "str" for texts; NULL if no type was written */
   bool tensor;      /* written with brackets, which may be empty */
-  Expr **dims;      /* a NULL entry is `...` */
+  Expr **dims;      /* the sizes, of which a NULL entry is `...`; both bounds; or the texts */
   uint32_t n_dims;
   Span span;
 } TypeExpr;

@@ -2,6 +2,7 @@
 #include "parse.h"
 #include "compiler/base/names.h"
 #include "lex_words.h"
+#include "common/number.h"
 #include "runtime/plan/types.h"
 #include <string.h>
 
@@ -77,13 +78,16 @@ static const struct Word *find_word(const char *text)
   return NULL;
 }
 
-/* True after `.` and before a single `=`, where reserved words are names. */
-static bool in_place_of_name(const Parser *p, uint32_t i)
+/* True after `.` and before a single `=`, where reserved words are names. `metric` and `every`
+ * begin a statement that goes on, so they are names in `f(every, metric: str)`, too. */
+static bool in_place_of_name(const Parser *p, uint32_t i, int word)
 {
   uint32_t before = i, after = i + 1;
   while (before > 0 && p->raw.at[before - 1].kind == RAW_NEWLINE) before--;
   while (p->raw.at[after].kind == RAW_NEWLINE) after++;
-  return (before > 0 && p->raw.at[before - 1].kind == '.') || p->raw.at[after].kind == '=';
+  int next = p->raw.at[after].kind;
+  return (before > 0 && p->raw.at[before - 1].kind == '.') || next == '=' ||
+         (ONE_OF(word, TOK_METRIC, TOK_EVERY) && ONE_OF(next, ',', ':', ')', ']'));
 }
 
 /* A name that is a reserved word at its location gets the kind of that word. */
@@ -94,7 +98,7 @@ int lex_word_kind(const Parser *p, uint32_t i)
   const struct Word *word = find_word(t->as.name);
   if (!word || word->use == WORD_top) return TOK_NAME;
   if (word->use == WORD_type) return TOK_DTYPE;
-  return in_place_of_name(p, i) ? TOK_NAME : word->kind;
+  return in_place_of_name(p, i, word->kind) ? TOK_NAME : word->kind;
 }
 
 const char *ast_reserved_word(uint32_t i, bool *top)
@@ -223,14 +227,16 @@ static void add_missing(Filter *f, int kind, uint32_t i)
 }
 
 /* Returns the kind of a name or reserved word. Words of declarations count only outside of
- * brackets, at the start of a statement. */
+ * brackets, at the start of a statement; domains only as the type of a parameter. */
 static int name_kind(const Filter *f, uint32_t i)
 {
   Parser *p = f->p;
   const struct Word *word = find_word(p->raw.at[i].as.name);
   if (word && word->use == WORD_top && f->depth == 0 && last_kind(f) == TOK_NL &&
-      !in_place_of_name(p, i))
+      !in_place_of_name(p, i, word->kind))
     return word->kind;
+  bool typed = last_kind(f) == ':' && f->depth && f->open[f->depth - 1] == '(';
+  if (typed && ampc_domain_by(p->raw.at[i].as.name) < AMPC_DOMAIN_COUNT) return TOK_DTYPE;
   return lex_word_kind(p, i);
 }
 

@@ -74,7 +74,7 @@ static void add_params(Finder *f, const ParamList *params)
   for (uint32_t i = 0; i < params->n; i++) {
     const Param *p = &params->at[i];
     add_name(f, &p->name, 0);
-    for (uint32_t k = 0; k < p->type.n_dims; k++) {
+    for (uint32_t k = 0; p->type.tensor && k < p->type.n_dims; k++) {
       const Expr *size = p->type.dims[k];
       if (size && size->kind == EXPR_name)
         add(f, (VisibleName){.text = size->as.name, .span = size->span});

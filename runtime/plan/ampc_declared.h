@@ -83,26 +83,27 @@ typedef struct ampc_slice {
   bool apart;     /* no step reads MASTER there: each process has only the slices of its members */
 } ampc_slice;
 
-/* Which numbers a setting may have, as f32. number.h describes and checks the domains.
+/* Which numbers a setting or an argument may have, as f32: the domain and its name in the language.
+ * number.h describes and checks the domains.
  *   FRACTION   0 or more and below 1: beta of a moving average
  *   SHRINKING  above 0 and below 1
  *   SCALE      a loss scale whose inverse is also a normal float
  *   UNIT       from 0 to 1, inclusive: a probability
  *   BOUND      a bound of a range that may be open: infinity is allowed */
 #define AMPC_DOMAINS(ROW)                                                                          \
-  ROW(FINITE)                                                                                      \
-  ROW(NOT_NEGATIVE)                                                                                \
-  ROW(POSITIVE)                                                                                    \
-  ROW(ONE_OR_MORE)                                                                                 \
-  ROW(ABOVE_ONE)                                                                                   \
-  ROW(FRACTION)                                                                                    \
-  ROW(SHRINKING)                                                                                   \
-  ROW(SCALE)                                                                                       \
-  ROW(UNIT)                                                                                        \
-  ROW(BOUND)
+  ROW(FINITE, finite)                                                                              \
+  ROW(NOT_NEGATIVE, not_negative)                                                                  \
+  ROW(POSITIVE, positive)                                                                          \
+  ROW(ONE_OR_MORE, one_or_more)                                                                    \
+  ROW(ABOVE_ONE, above_one)                                                                        \
+  ROW(FRACTION, fraction)                                                                          \
+  ROW(SHRINKING, shrinking)                                                                        \
+  ROW(SCALE, scale)                                                                                \
+  ROW(UNIT, unit)                                                                                  \
+  ROW(BOUND, bound)
 
 typedef enum ampc_domain {
-#define AMPC_DOMAIN(DOMAIN) AMPC_##DOMAIN,
+#define AMPC_DOMAIN(DOMAIN, name) AMPC_##DOMAIN,
   AMPC_DOMAINS(AMPC_DOMAIN)
 #undef AMPC_DOMAIN
       AMPC_DOMAIN_COUNT

@@ -109,7 +109,7 @@ passes "two overflows lower it" train --set scaler.hysteresis=2 --set scaler.ini
 holds "$work/part" 'ampc.scale":"2048"' 'ampc.spared":"1"'
 passes "resumed" train --set scaler.hysteresis=2 --set scaler.interval=20 --resume "$work/part" --save "$work/joined" "$d/two.amp"
 holds "$work/joined" 'ampc.scale":"512"' 'ampc.skipped":"4"'
-refuses "a wrong number" 1 'hysteresis. of the scaler is 0' train --set scaler.hysteresis=0 "$d/two.amp"
+refuses "a wrong number" 1 'scaler.hysteresis. is 0' train --set scaler.hysteresis=0 "$d/two.amp"
 refuses "an unknown one" 1 'scaler.intervall=3: the job has no such setting' train --set scaler.intervall=3 "$d/two.amp"
 
 # ---- a step that overflows is repeated

@@ -13,6 +13,15 @@ static bool push_starred(Lower *l, Args *out, Datum value, Span span)
   return true;
 }
 
+/* Returns where a value was given. If a def of the library passes on an argument, that is where its
+ * caller wrote it. */
+static Span given_span(Scope *s, const Expr *e)
+{
+  bool name = s->file->builtin && e->kind == EXPR_name;
+  const Binding *b = name ? scope_find(s, e->as.name) : NULL;
+  return b ? b->span : e->span;
+}
+
 /* Evaluates all arguments even after a mistake in one, so that each gets its own message. Returns
  * false if at least one is wrong; then the call must not be made. */
 bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
@@ -26,7 +35,8 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
     else if (arg->star)
       good = push_starred(l, out, v, arg->value->span) && good;
     else
-      vec_push(l->arena, &out->at, (ArgValue){v, arg->key.text, arg->value->span, arg->key.span});
+      vec_push(l->arena, &out->at,
+               (ArgValue){v, arg->key.text, given_span(s, arg->value), arg->key.span});
   }
   return good && !l->stopped;
 }
@@ -80,7 +90,7 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
     const Param *p = &params->at[i];
     Datum v = param_datum(l, s, p, slot[i], &span[i]);
     if (d_is(v, D_error)) return false;
-    scope_bind(l, s, p->name.text, v, p->name.span);
+    scope_bind(l, s, p->name.text, v, s->file->builtin ? span[i] : p->name.span);
   }
   for (uint32_t i = 0; i < params->n; i++)
     bind_sizes(l, s, &params->at[i].type, scope_find(s, params->at[i].name.text)->value);
@@ -88,8 +98,9 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
     const Param *p = &params->at[i];
     if (!p->type.name) continue;
     Datum v = scope_find(s, p->name.text)->value;
+    if (accepts_none(p, v)) continue;
     if (!check_type(l, s, &p->type, &v, span[i], (Typed){p->name.text, callee})) return false;
-    scope_bind(l, s, p->name.text, v, p->name.span);
+    scope_find(s, p->name.text)->value = v;
   }
   return true;
 }

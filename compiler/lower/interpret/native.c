@@ -6,6 +6,7 @@
 #include "compiler/lower/optimizer/optimizer.h"
 #include "compiler/lower/optimizer/plateau.h"
 #include "compiler/base/names.h"
+#include "common/number.h"
 #include <math.h>
 
 #define ARG(i)  (args->at.at[i].value)
@@ -289,21 +290,12 @@ static Datum run_error(Lower *l, Args *args)
  * domain. Tensors and schedules are rejected, since their values are known only at run time. */
 static Datum run_number(Lower *l, Args *args)
 {
-  static const struct {
-    const char *name;
-    ampc_domain domain;
-  } domains[] = {{"finite", AMPC_FINITE},
-                 {"not_negative", AMPC_NOT_NEGATIVE},
-                 {"positive", AMPC_POSITIVE},
-                 {"unit", AMPC_UNIT},
-                 {"bound", AMPC_BOUND}};
   double v;
-  for (size_t i = 0; i < sizeof domains / sizeof domains[0]; i++) {
-    if (strcmp(ARG(2).as.text, domains[i].name) != 0) continue;
-    bool good = want_in(l, ARG(0), args->span, ARG(1).as.text, domains[i].domain, &v);
-    return good ? ARG(0) : d_of(D_error);
-  }
-  library_broken("_number()", "does not know the domain ", ARG(2).as.text);
+  ampc_domain domain = ampc_domain_by(ARG(2).as.text);
+  if (domain == AMPC_DOMAIN_COUNT)
+    library_broken("_number()", "does not know the domain ", ARG(2).as.text);
+  bool good = want_in(l, ARG(0), args->span, ARG(1).as.text, domain, &v);
+  return good ? ARG(0) : d_of(D_error);
 }
 
 /* Runs _count(value, "`groups` of dirac_", least, most): returns the value if it is an int in that
@@ -517,6 +509,7 @@ static const Native natives[] = {
     {"buffer", 3, 3, .internal = true, .run = run_parameter, .value = true},
     {"running", 2, 5, .internal = true, .run = native_running},
     {"scaler", 11, 11, .internal = true, .run = native_scaler},
+    {"load", 6, 6, .internal = true, .run = native_load},
     {0},
 };
 

@@ -1,6 +1,7 @@
 /* Checks type annotations. They check values and bind size names that are new. They do not cast;
  * only infer blocks cast their results to declared float types (infer.c). */
 #include "interpret.h"
+#include "common/number.h"
 
 /* True if a size name is new: not bound here, no module parameter, and no const of the file. */
 static bool is_fresh(Scope *s, const char *name)
@@ -131,11 +132,53 @@ static bool help_tensor(Lower *l, Datum v, Span span)
                    ir_sizes_text(l->arena, dim, rank));
 }
 
+/* If the default is `none`, `none` fits any type. */
+bool accepts_none(const Param *p, Datum v)
+{
+  return v.kind == D_none && p->value && p->value->kind == EXPR_none;
+}
+
+/* Checks a whole number against its range: `n: int(1, 64)`. */
+static bool check_range(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span, Typed what)
+{
+  Counts range;
+  int64_t n;
+  if (strcmp(t->name, "int") != 0 || t->n_dims != 2)
+    return refuse(l, E209, t->span, "`%s` is not a type: only `int` has a range, `int(1, 64)`",
+                  type_text(l, t));
+  return want_int(l, eval(l, s, t->dims[0]), t->dims[0]->span, "a bound", &range.least) &&
+         want_int(l, eval(l, s, t->dims[1]), t->dims[1]->span, "a bound", &range.most) &&
+         want_count(l, v, span, typed_text(l, what), range, &n);
+}
+
+/* Checks one of several texts: `mode: "min" | "max"`. */
+static bool check_choice(Lower *l, const TypeExpr *t, Datum v, Span span, Typed what)
+{
+  Text known = text_new(l->arena);
+  if (v.kind != D_str) return want_str(l, v, span, typed_text(l, what), &v.as.text);
+  for (uint32_t i = 0; i < t->n_dims; i++) {
+    const char *choice = t->dims[i]->as.string.text;
+    if (strcmp(choice, v.as.text) == 0) return true;
+    text_printf(&known, "%s\"%s\"", !i ? "" : i + 1 < t->n_dims ? ", " : " or ", choice);
+  }
+  return refuse(l, E209, span, "%s is \"%s\"; it must be %s", typed_text(l, what), v.as.text,
+                known.at);
+}
+
 /* Checks a value against its annotation. It is never cast, with one exception: an int for `float`
- * becomes a float, since later code may depend on the kind. */
+ * or a domain becomes a float, since later code may depend on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
+  if (t->n_dims && t->dims[0]->kind == EXPR_string) return check_choice(l, t, *value, span, what);
+  if (t->n_dims) return check_range(l, s, t, *value, span, what);
+  ampc_domain domain = ampc_domain_by(t->name);
+  if (domain < AMPC_DOMAIN_COUNT) {
+    double number;
+    if (!want_in(l, *value, span, typed_text(l, what), domain, &number)) return false;
+    *value = d_float(number);
+    return true;
+  }
   if (!scalar_fits(t->name, *value)) {
     bool tensor = d_is_tensor(*value) && diag_user_span(l->c, t->span).start == t->span.start;
     fail(l, E209, tensor ? t->span : span, "%s needs %s, got %s", typed_text(l, what), t->name,
@@ -145,4 +188,15 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
   if (strcmp(t->name, "float") == 0 && value->kind == D_int)
     *value = d_float((double)value->as.integer);
   return true;
+}
+
+bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object, Datum *value,
+                      Span span)
+{
+  const Param *p = &global_decl(l, file_find(l->library, def))->as.function.params.at[i];
+  const char *key = arena_printf(l->arena, "%s.%s", object, p->name.text);
+  if (!setting_value(l, key, value, &span)) return false;
+  const Typed what = {arena_printf(l->arena, "`%s`", key), NULL};
+  return accepts_none(p, *value) ||
+         check_type(l, scope_new(l, NULL, l->library, NULL), &p->type, value, span, what);
 }

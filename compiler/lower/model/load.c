@@ -5,30 +5,17 @@
 #include "model.h"
 #include "common/pattern.h"
 
-enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, N_ARGUMENTS };
+enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED };
 static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};
-static const Signature signature = {
-    "load", "load(path, strip=\"\", rename=[], transpose=[], missing=[], unused=[])", names,
-    N_ARGUMENTS, PATH + 1};
-
 typedef struct Loading {
   Lower *l;
   const Model *model;
-  const ArgValue *given[N_ARGUMENTS]; /* NULL: not given */
-  NameVec patterns;                   /* patterns in the order of ampc_load */
-  const char *what;                   /* "transpose", for messages */
+  const ArgValue *given; /* the arguments */
+  NameVec patterns;      /* patterns in the order of ampc_load */
+  const char *what;      /* "transpose", for messages */
   Span span;
   bool good;
 } Loading;
-
-static const char *text_argument(Loading *x, uint32_t k)
-{
-  const char *text = "";
-  if (x->given[k] && !want_str(x->l, x->given[k]->value, x->given[k]->span,
-                               arena_printf(x->l->arena, "`%s` of load", names[k]), &text))
-    x->good = false;
-  return text;
-}
 
 /* ---- patterns of the model's parameters ---- */
 
@@ -82,7 +69,7 @@ static uint32_t own_patterns(Loading *x, uint32_t k)
 {
   uint32_t before = x->patterns.n;
   x->what = names[k];
-  if (x->given[k]) own_pattern(x, x->given[k]->value, x->given[k]->span);
+  own_pattern(x, x->given[k].value, x->given[k].span);
   return x->patterns.n - before;
 }
 
@@ -91,16 +78,15 @@ static uint32_t own_patterns(Loading *x, uint32_t k)
 static void bad_list(Loading *x, uint32_t k, const char *takes, const char *example)
 {
   x->good = false;
-  fail(x->l, E209, x->given[k]->span, "`%s` of load takes %s, got %s", names[k], takes,
-       d_text(x->l, x->given[k]->value));
+  fail(x->l, E209, x->given[k].span, "`%s` of load takes %s, got %s", names[k], takes,
+       d_text(x->l, x->given[k].value));
   diag_help(x->l->c, "`%s=%s`", names[k], example);
 }
 
 static uint32_t file_patterns(Loading *x, uint32_t k)
 {
   uint32_t before = x->patterns.n;
-  if (!x->given[k]) return 0;
-  Datum one = x->given[k]->value, list = one.kind == D_list ? one : d_list(&one, 1);
+  Datum one = x->given[k].value, list = one.kind == D_list ? one : d_list(&one, 1);
   for (uint32_t i = 0; i < list.n; i++) {
     if (list.as.list[i].kind != D_str) {
       bad_list(x, k, "patterns of names in the file", "[\"head.**\"]");
@@ -137,35 +123,39 @@ static bool is_pair(Datum d)
 static uint32_t rename_pairs(Loading *x)
 {
   uint32_t before = x->patterns.n;
-  if (!x->given[RENAME]) return 0;
-  Datum one = x->given[RENAME]->value, list = is_pair(one) ? d_list(&one, 1) : one;
+  Datum one = x->given[RENAME].value, list = is_pair(one) ? d_list(&one, 1) : one;
   for (uint32_t i = 0; list.kind != D_list || i < list.n; i++) {
     if (list.kind != D_list || !is_pair(list.as.list[i])) {
       bad_list(x, RENAME, "pairs of patterns", "[[\"**.gamma\", \"**.weight\"]]");
       return 0;
     }
     const Datum *pair = list.as.list[i].as.list;
-    if (!pair_fits(x, pair[0].as.text, pair[1].as.text, x->given[RENAME]->span)) return 0;
+    if (!pair_fits(x, pair[0].as.text, pair[1].as.text, x->given[RENAME].span)) return 0;
     push(x, pair[0].as.text);
     push(x, pair[1].as.text);
   }
   return (x->patterns.n - before) / 2;
 }
 
-void clause_load(Lower *l, const Model *model, const Args *args, Span span)
+/* Runs _load(path, strip, ..): the arguments of load() in the layer library. */
+Datum native_load(Lower *l, Args *args)
 {
-  Loading x = {.l = l, .model = model, .good = true};
-  if (!args_bind(l, args, &signature, x.given)) return;
-  ampc_load load = {.path = text_argument(&x, PATH),
+  const ArgValue *at = args->at.at;
+  const Model *model = l->loading;
+  if (!model) return fail(l, E210, args->span, "`load` is a clause of a model");
+  Loading x = {.l = l, .model = model, .given = at, .good = true};
+  Span span = diag_user_span(l->c, args->span);
+  ampc_load load = {.path = at[PATH].value.as.text,
                     .model = model->name,
                     .prefix = "",
-                    .strip = text_argument(&x, STRIP),
+                    .strip = at[STRIP].value.as.text,
                     .line = span.end ? diag_place(l->c, span).line : 0};
   load.n_rename = rename_pairs(&x);
   load.n_transpose = own_patterns(&x, TRANSPOSE);
   load.n_missing = own_patterns(&x, MISSING);
   load.n_unused = file_patterns(&x, UNUSED);
   load.patterns = x.patterns.at;
-  if (x.good && !*load.path) fail(l, E209, x.given[PATH]->span, "the path of load is empty");
+  if (x.good && !*load.path) fail(l, E209, at[PATH].span, "the path of load is empty");
   vec_push(l->arena, &l->g->loads, load);
+  return d_of(D_none);
 }

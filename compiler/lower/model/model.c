@@ -187,11 +187,12 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     return;
   }
   Args args = {.span = e->span};
-  if (!eval_args(l, s, &e->as.call.args, &args))
-    return;
-  else if (strcmp(name, "load") == 0)
-    clause_load(l, model, &args, e->span);
-  else if (strcmp(name, "store") == 0)
+  if (!eval_args(l, s, &e->as.call.args, &args)) return;
+  if (strcmp(name, "load") == 0) {
+    l->loading = model;
+    library_call(l, "load", &args);
+    l->loading = NULL;
+  } else if (strcmp(name, "store") == 0)
     clause_store(l, model, &args);
   else if (strcmp(name, "init") == 0)
     clause_init(l, model, &args);

@@ -101,7 +101,7 @@ void job_pins(Lower *l);
 
 /* ---- load.c ---- */
 /* Records `load(path, ...)` in a model; a run reads the file when it begins. */
-void clause_load(Lower *l, const Model *model, const Args *args, Span span);
+Datum native_load(Lower *l, Args *args);
 
 /* ---- precision.c ---- */
 uint16_t region_push(Lower *l, RegionKind kind, bool no_grad, Span span, const char *label);

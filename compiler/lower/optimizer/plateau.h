@@ -2,11 +2,23 @@
 #pragma once
 #include "compiler/lower/lower.h"
 
+/* The arguments of plateau_schedule() in the layer library. */
+enum {
+  PLATEAU_lr,
+  PLATEAU_metric, /* the metric's name in the program */
+  PLATEAU_factor,
+  PLATEAU_patience,
+  PLATEAU_mode, /* none: that of the metric */
+  PLATEAU_threshold,
+  PLATEAU_threshold_mode,
+  PLATEAU_cooldown,
+  PLATEAU_min_lr,
+  PLATEAU_eps,
+  PLATEAU_ARGUMENTS
+};
 typedef struct Plateau {
-  const char *metric; /* the metric's name in the program */
-  double start;
-  bool of_metric;    /* the metric's mode decides `highest` */
-  ampc_plateau rule; /* rule.setting and rule.metric are set when they are known */
+  Datum argument[PLATEAU_ARGUMENTS];
+  ampc_plateau rule; /* its metric is set after all blocks */
   Span span;
 } Plateau;
 

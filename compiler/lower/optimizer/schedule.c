@@ -202,24 +202,14 @@ Value schedule_value(Lower *l, const Schedule *s, Span span)
   return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
-/* Returns the numbers of a list. With `one`, all of them are values of the one input `input`;
- * otherwise element i is the value of input[i]. `steps=none` sets a bit of *own: the block's own
- * number of steps. */
-static const double *want_numbers(Lower *l, Datum list, const InputInfo *input, bool one, Span span,
-                                  uint32_t *own)
+/* Returns the numbers of a list. `none`, which only `steps` can be, sets a bit of *own: the block's
+ * own number of steps. */
+static const double *numbers_of(Lower *l, Datum list, uint32_t *own)
 {
   double *numbers = arena_array(l->arena, double, list.n);
   for (uint32_t i = 0; i < list.n; i++) {
-    const char *name = input[one ? 0 : i].name;
-    ampc_domain domain = AMPC_FINITE;
-    setting_domain(name, AMPC_FINITE, &domain);
-    if (own && strcmp(name, "steps") == 0 && list.as.list[i].kind == D_none) {
-      *own |= 1u << i;
-      continue;
-    }
-    if (!want_in(l, list.as.list[i], span, arena_printf(l->arena, "`%s` of the schedule", name),
-                 domain, &numbers[i]))
-      return NULL;
+    if (list.as.list[i].kind == D_none) *own |= 1u << i;
+    numbers[i] = list.as.list[i].kind == D_none ? 0 : d_number(list.as.list[i]);
   }
   return numbers;
 }
@@ -242,47 +232,18 @@ static Datum run_schedule(Lower *l, Args *args)
 {
   Schedule *s = arena_new(l->arena, Schedule);
   s->op = op_named(arena_printf(l->arena, "schedule_%s", ARG(0).as.text));
-  const InputInfo *input = op_row(s->op)->signature.input + 1;
   s->n_args = ARG(1).n;
   s->repeated = args->at.n > 2;
   check_inputs(op_row(s->op), s->n_args + s->repeated);
-  s->args = want_numbers(l, ARG(1), input, false, args->span, &s->own);
-  if (s->args && s->repeated) {
+  s->args = numbers_of(l, ARG(1), &s->own);
+  if (s->repeated) {
     s->n_each = ARG(2).n;
-    s->each = want_numbers(l, ARG(2), input + s->n_args, true, args->span, NULL);
+    s->each = numbers_of(l, ARG(2), &s->own);
   }
-  if (!s->args || (s->repeated && !s->each)) return d_of(D_error);
   return (Datum){.kind = D_schedule, .as.schedule = s};
-}
-
-/* Runs a schedule that is in C: `every` is a reserved word, so no def can have such an argument. */
-static Datum run_with_every(Lower *l, Args *args)
-{
-  static const char *const step[] = {"lr", "every", "gamma"};
-  static const char *const exponential[] = {"lr", "gamma", "every"};
-  static const struct WithEvery {
-    const char *row;
-    double last; /* default of the last argument */
-    Signature signature;
-  } rows[] = {
-      {"step", 0.1, {"step_schedule", "step_schedule(lr, every, gamma=0.1)", step, 3, 2}},
-      {"exponential",
-       1,
-       {"exponential_schedule", "exponential_schedule(lr, gamma, every=1)", exponential, 3, 2}}};
-  const struct WithEvery *w = &rows[args->native->value];
-  const ArgValue *given[3] = {NULL};
-  if (!args_bind(l, args, &w->signature, given)) return d_of(D_error);
-  Datum value[3] = {given[0]->value, given[1]->value,
-                    given[2] ? given[2]->value : d_float(w->last)};
-  Args all = {.span = args->span};
-  args_push(l, &all, d_str(w->row), args->span);
-  args_push(l, &all, d_list(value, 3), args->span);
-  return run_schedule(l, &all);
 }
 
 const Native schedule_natives[] = {
     {"schedule", 2, 3, .internal = true, .run = run_schedule},
-    {"step_schedule", 1, 3, .keys = true, .run = run_with_every, .value = 0},
-    {"exponential_schedule", 1, 3, .keys = true, .run = run_with_every, .value = 1},
     {0},
 };
