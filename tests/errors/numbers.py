@@ -67,7 +67,7 @@ GIVEN = {
     "brightness_factor": "0.5", "contrast_factor": "0.5", "saturation_factor": "0.5", "hue_factor": "0.5", "period": "10",
     "decoder_layer": "TransformerDecoderLayer(6, 2, 8)", "Transformer.d_model": "6", "Transformer.nhead": "2",
     "Transformer.num_encoder_layers": "1", "Transformer.num_decoder_layers": "1", "Transformer.dim_feedforward": "8",
-    "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
+    "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "every": "10", "gamma": "0.5", "metric": "\"acc\"", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Sources: their files need not exist, because then only the number can be wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
@@ -100,7 +100,7 @@ RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "median": "y[0]", "m
 
 
 def arguments(text):
-    """(name, annotation, has a default) of "x, p: float = 0.5, shape=[1, 2]"."""
+    """(name, annotation, has a default) of "x, p: unit = 0.5, k: int(1, 2), mode: "a" | "b", shape=[1, 2]"."""
     depth, quoted, parts = 0, False, [""]
     for c in text:
         quoted ^= c == '"'
@@ -110,8 +110,8 @@ def arguments(text):
         else:
             parts[-1] += c
     for part in filter(str.strip, parts):
-        name, kind, default = re.match(r"\s*(\w+)\s*(?::\s*(\w+))?\s*(=.*)?$", part, re.S).groups()
-        yield name, kind, default is not None
+        name, kind, default = re.match(r"\s*(\w+)\s*(?::\s*(\w+|\")[^=]*)?(=.*)?$", part, re.S).groups()
+        yield name, "str" if kind == '"' else kind, default is not None
 
 
 def of_tables():
@@ -176,6 +176,7 @@ model net = Net()
 {top}optimizer opt = {optimizer}
 data fake() {{ return {data} }}
 train x in fake() with batch=2 {{ minimize net(x) with opt }}
+eval x in fake() with batch=2 {{ metric acc = net(x) }}
 """
 
 

@@ -283,7 +283,6 @@ static void check_arguments(void)
              {"column=a\nnumber=0\nscalar=0\ndtype=f16\nheader=1\nsep=,\n", "not f16"},
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=,,\n", "`sep`"},
              {"column=a\nnumber=0\nscalar=0\ndtype=f32\nheader=1\nsep=\n", "`sep`"},
-             {"column=a\nskip=-1\n" AB, "`skip` of csv is -1"},
              {"column=a\nmissing=x\n" AB, "`missing` of csv is x, expected a number"},
              {SPECIES "missing=0.5\n", "`missing` of csv is 0.5, expected a whole number"},
              {"column=a\nlabels=1\n" AB, "`classes` reads one column"},

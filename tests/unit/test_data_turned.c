@@ -166,21 +166,6 @@ static void check_unasked(void)
   free(text);
 }
 
-/* ---- mistakes ---- */
-
-static void check_arguments(void)
-{
-  static const char *const bad[] = {"exif=2\n", "exif=yes\n", "exif=\n"};
-  ampc_header h;
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char args[128];
-    snprintf(args, sizeof args, SMALL "%s", bad[i]);
-    CHECK_MSG(ampc_format_images.probe(&ampc_format_images, NULL, args, &h) &&
-                  strstr(ampc_last_error(), "`exif` of images"),
-              "%s: %s", args, ampc_last_error());
-  }
-}
-
 /* Inverts each byte before the pixels. The file is read or refused. */
 static void check_bytes(const char *from, const char *as)
 {
@@ -215,7 +200,6 @@ int main(void)
   check_reference();
   check_draws();
   check_unasked();
-  check_arguments();
   check_bytes("tests/data/turned/jpg/6.jpg", "x.jpg");
   check_bytes("tests/data/turned/png/6.png", "x.png");
   temp_close();

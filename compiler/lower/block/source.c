@@ -156,10 +156,8 @@ static bool in_source(Lower *l, Span span, const char *name)
 static bool source_part(Lower *l, Datum list, Span span, ampc_source *s)
 {
   Datum part = list.as.list[0], drawn = list.as.list[1];
-  int64_t seed = 0;
-  if (drawn.kind != D_none && !want_int(l, drawn, span, "`part_seed`", &seed)) return false;
   s->drawn = drawn.kind != D_none;
-  s->part_seed = (uint64_t)seed;
+  s->part_seed = s->drawn ? (uint64_t)drawn.as.integer : 0;
   s->stratify = list.as.list[2].as.truth;
   if (s->stratify && !s->drawn)
     return refuse(l, E209, span, "`stratify` needs `part_seed`, which draws the order of samples");
@@ -187,10 +185,8 @@ static bool given_shape(Lower *l, Datum shape, Datum dtype, Datum samples, Span 
                   MAX_RANK - 1);
   for (uint32_t i = 0; i < s->rank; i++)
     if (s->dim[i] < 1) return refuse(l, E209, span, "`shape` has a size below 1");
-  if (dtype.kind != D_none && !want_dtype(l, dtype, span, "`dtype`", &s->dtype)) return false;
-  const char *what = s->kind == AMPC_SOURCE_SYNTHETIC ? "`n` of synthetic" : "`samples`";
-  return samples.kind == D_none ||
-         want_count(l, samples, span, what, (Counts){1, AMPC_MOST_SAMPLES}, &s->samples);
+  s->samples = samples.kind == D_none ? 0 : samples.as.integer;
+  return dtype.kind == D_none || want_dtype(l, dtype, span, "`dtype`", &s->dtype);
 }
 
 /* Checks that the format can convert its elements to `type`. */
@@ -256,9 +252,7 @@ static bool known_header(Lower *l, const ampc_format *format, Datum samples, Spa
   s->dtype = h.dtype;
   s->rank = h.rank;
   memcpy(s->dim, h.dim, sizeof s->dim);
-  if (samples.kind != D_none &&
-      !want_count(l, samples, span, "`samples`", (Counts){1, AMPC_MOST_SAMPLES}, &s->samples))
-    return false;
+  s->samples = samples.kind == D_none ? 0 : samples.as.integer;
   return read_header(l, format, span, s) && read_classes(l, format, span, s);
 }
 
@@ -358,13 +352,11 @@ static Datum run_synthetic(Lower *l, Args *args)
 {
   ampc_source s = {.kind = AMPC_SOURCE_SYNTHETIC, .path = "synthetic"};
   Span span = args->span;
-  int64_t seed;
   if (!in_source(l, span, "synthetic") || !source_part(l, ARG(6), span, &s) ||
-      !given_shape(l, ARG(1), ARG(2), ARG(0), span, &s) || !bounds(l, ARG(3), ARG(4), span, &s) ||
-      !want_int(l, ARG(5), span, "`seed`", &seed))
+      !given_shape(l, ARG(1), ARG(2), ARG(0), span, &s) || !bounds(l, ARG(3), ARG(4), span, &s))
     return d_of(D_error);
   if (!countable(l, &s, span)) return d_of(D_error);
-  s.stream = call_site(l, span) << 32 ^ (uint64_t)seed;
+  s.stream = call_site(l, span) << 32 ^ (uint64_t)ARG(5).as.integer;
   return add_source(l, &s, span);
 }
 

@@ -119,9 +119,6 @@ static ampc_status read_type(const char *args, ampc_dtype *out)
 static ampc_status read_rest(const char *args, Wanted *w)
 {
   w->skip = args_integer(args, "skip");
-  if (w->skip < 0)
-    return ampc_fail(AMPC_BAD_USAGE, "`skip` of csv is %lld, expected a number of lines",
-                     (long long)w->skip);
   if (w->labels && !args_integer(args, "scalar"))
     return ampc_fail(AMPC_BAD_USAGE,
                      "`classes` reads one column: csv(path, \"name\", classes=true)");

@@ -92,19 +92,7 @@ static ampc_status check_random(const Settings *s)
     return ampc_fail(AMPC_BAD_USAGE,
                      "`ratio` of images is [%g, %g]; it needs [least, most] above 0", s->ratio[0],
                      s->ratio[1]);
-  if (!(s->hflip >= 0 && s->hflip <= 1))
-    return ampc_fail(AMPC_BAD_USAGE, "`hflip` of images is %g; it must be a probability", s->hflip);
   return AMPC_OK;
-}
-
-static ampc_status read_upright(const char *args, Settings *s)
-{
-  char text[TEXT] = "";
-  s->upright_said = is_given(args, "exif");
-  args_text(args, "exif", text, sizeof text);
-  s->upright = strcmp(text, "1") == 0;
-  if (!s->upright_said || s->upright || strcmp(text, "0") == 0) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_USAGE, "`exif` of images is true, false or none, got %s", text);
 }
 
 static ampc_status read_size(const char *args, Settings *s)
@@ -140,11 +128,8 @@ static ampc_status read_arguments(const char *args, Settings *s)
   if (status) return status;
   args_text(args, "corrupt", corrupt, sizeof corrupt);
   s->skip = strcmp(corrupt, "skip") == 0;
-  if (!s->skip && strcmp(corrupt, "stop") != 0)
-    return ampc_fail(AMPC_BAD_USAGE, "`corrupt` of images is \"stop\" or \"skip\", got \"%s\"",
-                     corrupt);
-  status = read_upright(args, s);
-  if (status) return status;
+  s->upright_said = is_given(args, "exif");
+  s->upright = args_integer(args, "exif") != 0;
   s->crops = is_given(args, "scale");
   if (!read_two(args, "scale", s->scale)) s->scale[0] = NAN;
   if (!read_two(args, "ratio", s->ratio)) s->ratio[0] = NAN;
