@@ -110,15 +110,13 @@ static bool check_tensor(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span sp
   return true;
 }
 
-/* Checks types without brackets: `n: int`. A float accepts an int or a schedule. */
-static bool scalar_fits(const char *name, Datum v)
-{
-  if (strcmp(name, "int") == 0) return v.kind == D_int;
-  if (strcmp(name, "float") == 0) return d_is_number(v) || v.kind == D_schedule;
-  if (strcmp(name, "bool") == 0) return v.kind == D_bool;
-  if (strcmp(name, "str") == 0) return v.kind == D_str;
-  return strcmp(name, "list") == 0 && v.kind == D_list;
-}
+/* Types without brackets. A float also accepts an int or a schedule. */
+static const struct Scalar {
+  const char *name, *wanted; /* wanted: for messages */
+  DatumKind kind;
+} scalars[] = {{"int", "an int", D_int},          {"float", "a number", D_float},
+               {"bool", "true or false", D_bool}, {"str", "a str", D_str},
+               {"list", "a list", D_list},        {NULL, NULL, D_absent}};
 
 /* Helps if a tensor was declared as a number: `x: float` for `x: float[]`. */
 static bool help_tensor(Lower *l, Datum v, Span span)
@@ -179,14 +177,16 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
     *value = d_float(number);
     return true;
   }
-  if (!scalar_fits(t->name, *value)) {
+  const struct Scalar *scalar = scalars;
+  while (scalar->name && strcmp(scalar->name, t->name) != 0) scalar++;
+  bool real = scalar->kind == D_float && (d_is_number(*value) || value->kind == D_schedule);
+  if (value->kind != scalar->kind && !real) {
     bool tensor = d_is_tensor(*value) && diag_user_span(l->c, t->span).start == t->span.start;
-    fail(l, E209, tensor ? t->span : span, "%s needs %s, got %s", typed_text(l, what), t->name,
-         d_kind_text(l, *value));
+    fail(l, E209, tensor ? t->span : span, "%s needs %s, got %s", typed_text(l, what),
+         scalar->name ? scalar->wanted : t->name, d_kind_text(l, *value));
     return tensor && help_tensor(l, *value, span);
   }
-  if (strcmp(t->name, "float") == 0 && value->kind == D_int)
-    *value = d_float((double)value->as.integer);
+  if (real && value->kind == D_int) *value = d_float((double)value->as.integer);
   return true;
 }
 
