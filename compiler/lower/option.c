@@ -187,8 +187,8 @@ static void check_line(Lower *l, const Decl *d)
   if (first != d) {
     fail(l, E210, d->name.span, "`%s` is set twice", key);
     diag_note(l->c, first->name.span, "the first one is here");
-  } else if (!is_known(l, key)) {
-    const char *second = strchr(key, '.') + 1; /* torch.backends.cudnn.benchmark */
+  } else if (!is_known(l, key) && !l->c->options.infer_block) { /* which knows no optimizer */
+    const char *second = strchr(key, '.') + 1;                  /* torch.backends.cudnn.benchmark */
     if (foreign_said(l, arena_strndup(l->arena, second, strcspn(second, ".")), d->name.span))
       return;
     fail(l, E207, d->name.span, "the job has no setting `%s`", key);
@@ -207,6 +207,6 @@ void check_settings(Lower *l)
          o->settings[i].value);
     diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
   }
-  for (uint32_t i = 0; i < l->job->ast->n && !o->infer_block; i++) /* it knows no optimizer */
+  for (uint32_t i = 0; i < l->job->ast->n; i++)
     if (l->job->ast->at[i]->kind == DECL_setting) check_line(l, l->job->ast->at[i]);
 }

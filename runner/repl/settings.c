@@ -124,9 +124,24 @@ static bool explain_setting(Repl *r, const char *key)
   return true;
 }
 
+/* Returns the number that `RATE * 2` has in the job; the text itself if it has none. */
+static const char *number_of_text(Repl *r, const char *text)
+{
+  double number;
+  if (ampc_read_real(text, &number)) return text;
+  Part part = {"<set>", text, (uint32_t)strlen(text)};
+  Compiled *p = program_compile(r, &(Request){.input = &part, .alone = true, .quiet = true});
+  const char *answer = p && p->c->answer ? p->c->answer : "";
+  if (strncmp(answer, "float ", 6) == 0 || strncmp(answer, "int ", 4) == 0)
+    text = arena_strdup(r->arena, strchr(answer, ' ') + 1);
+  compiled_drop(p);
+  return text;
+}
+
 static bool set_data(Repl *r, uint32_t setting, const char *value)
 {
   const ampc_setting *s = &r->latest->c->program->settings[setting];
+  value = number_of_text(r, value);
   Past before = past_of(r, arena_printf(r->arena, ":set %s=%s", s->name, value));
   double number;
   if (!ampc_read_real(value, &number) || !ampc_in_domain(s->domain, number))

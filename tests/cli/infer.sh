@@ -211,6 +211,8 @@ mkdir -p empty
 refuses "an empty folder" 3 'empty' infer show.amp --block show --input empty
 u "which array" '--input x.npz: the file has several arrays; name one: --input x.npz:KEY' infer job.amp --block scores --input x.npz
 refuses "no such file" 3 'gone-ubyte' infer job.amp --block scores --input gone-ubyte
+{ cat job.amp; printf 'opt.lr = 1.0\nopt.lr = 1.0\n'; } >twice.amp
+refuses "a setting twice" 1 'opt.lr. is set twice' infer twice.amp --block scores --input x-ubyte
 refuses "not that shape" 1 'E3.*declared u8\[4, 3\]|u8\[4\]' infer job.amp --block scores --input y-ubyte
 refuses "not that type" 1 'E306.*`x` of infer `scores` is declared u8\[N, 3\], the value is f32\[4, 3\]' infer job.amp --block scores --data 'five(1)'
 refuses "too few values" 1 'this returns 1 values, but infer `both` takes 2' infer job.amp --block both --data 'lone()'

@@ -129,7 +129,7 @@ def library():
             done = subprocess.run([ampc, "--help-on", name], capture_output=True, text=True, check=True)
             yield path.stem, "def", name, list(arguments(re.match(r"\w+\((.*?)\)\n", done.stdout, re.S).group(1)))
         text = re.sub(r"#.*", "", path.read_text())
-        for m in re.finditer(r"^(def|module) ([A-Za-z]\w*)(?:\(((?:[^()]|\([^()]*\))*)\))? *\{", text, re.M):
+        for m in re.finditer(r"^(def|module) ([A-Za-z]\w*)(?:\((.*?)\))? *\{", text, re.M | re.S):
             yield path.stem, m.group(1), m.group(2), list(arguments(m.group(3) or ""))
 
 
