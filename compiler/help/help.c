@@ -112,17 +112,19 @@ static void put_text(Text *out, const char *text, size_t size)
   }
 }
 
-/* Prints a signature. Breaks long lines between arguments. */
+/* Prints a signature. Breaks long lines between arguments, and in lists of texts. */
 static void put_signature(Text *out, const char *text)
 {
   size_t start = out->n;
+  int depth = 0;
   for (const char *p = text; *p;) {
-    const char *comma = strstr(p, ", ");
-    size_t n = comma ? (size_t)(comma - p) + 1 : strlen(p);
+    size_t n = 0;
+    for (; p[n] && !(p[n] == ' ' && depth == 1 && n && strchr(",|", p[n - 1])); n++)
+      depth += (p[n] == '(' || p[n] == '[') - (p[n] == ')' || p[n] == ']');
     bool full = out->n > start && out->n - start + 1 + n > WIDTH;
     if (full) start = out->n + 1;
     text_printf(out, "%s%.*s", full ? "\n    " : p > text ? " " : "", (int)n, p);
-    p += n + (comma != NULL);
+    p += n + (p[n] != 0);
   }
   text_puts(out, "\n");
 }

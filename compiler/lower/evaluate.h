@@ -32,9 +32,9 @@ typedef struct Typed {
 } Typed;
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what);
 /* Replaces argument i of a def of the library by the setting `object.NAME`, if the job or --set has
- * it, and checks the setting as the argument. */
+ * it, and checks the setting as the argument. *span: where the value is given. */
 bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object, Datum *value,
-                      Span span);
+                      Span *span);
 
 /* ---- stmt.c ---- */
 void exec_block(Lower *l, Frame *f, const Block *b);

@@ -191,12 +191,12 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
 }
 
 bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object, Datum *value,
-                      Span span)
+                      Span *span)
 {
   const Param *p = &global_decl(l, file_find(l->library, def))->as.function.params.at[i];
   const char *key = arena_printf(l->arena, "%s.%s", object, p->name.text);
-  if (!setting_value(l, key, value, &span)) return false;
+  if (!setting_value(l, key, value, span)) return false;
   const Typed what = {arena_printf(l->arena, "`%s`", key), NULL};
   return accepts_none(p, *value) ||
-         check_type(l, scope_new(l, NULL, l->library, NULL), &p->type, value, span, what);
+         check_type(l, scope_new(l, NULL, l->library, NULL), &p->type, value, *span, what);
 }

@@ -1,7 +1,6 @@
-/* Lowers `load(path, strip="", rename=[], transpose=[], missing=[], unused=[])` of a model. A run
- * reads the file when it begins (runtime/state/load.c), so a job compiles without it. This code
- * checks the parts that do not need the file: patterns of the model's own parameters, and the two
- * sides of a renaming. */
+/* Lowers `load` of a model, whose signature is in the layer library. A run reads the file when it
+ * begins (runtime/state/load.c), so a job compiles without it. This code checks the parts that do
+ * not need the file: patterns of the model's own parameters, and the two sides of a renaming. */
 #include "model.h"
 #include "common/pattern.h"
 

@@ -60,7 +60,7 @@ Datum native_scaler(Lower *l, Args *args)
     return fail(l, E209, args->at.at[MODE].span, "`scaler` takes `off` or named numbers, got %s",
                 d_kind_text(l, v[MODE]));
   for (uint32_t i = INIT; i < COUNT; i++)
-    if (!setting_argument(l, "scaler", i, "scaler", &v[i], args->at.at[i].span))
+    if (!setting_argument(l, "scaler", i, "scaler", &v[i], &args->at.at[i].span))
       return d_of(D_error);
   bool fixed = v[STATIC].kind != D_none;
   ampc_scaler_desc *d = &l->g->scaler;

@@ -24,7 +24,7 @@ static Datum run_plateau(Lower *l, Args *args)
 static bool read_rule(Lower *l, Plateau *p, const char *key, ampc_domain domain, Span span)
 {
   static const uint32_t settings[] = {PLATEAU_factor,   PLATEAU_patience, PLATEAU_threshold,
-                                      PLATEAU_cooldown, PLATEAU_min_lr,   PLATEAU_eps};
+                                      PLATEAU_cooldown, PLATEAU_eps,      PLATEAU_min_lr};
   Datum *v = p->argument;
   const char *start = arena_printf(l->arena, "%s.start", key);
   Span given = span;
@@ -32,9 +32,11 @@ static bool read_rule(Lower *l, Plateau *p, const char *key, ampc_domain domain,
   if (!setting_value(l, start, &v[PLATEAU_lr], &given) ||
       !want_in(l, v[PLATEAU_lr], given, arena_printf(l->arena, "`%s`", start), domain, &number))
     return false;
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-    if (!setting_argument(l, "plateau_schedule", settings[i], key, &v[settings[i]], span))
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    given = span;
+    if (!setting_argument(l, "plateau_schedule", settings[i], key, &v[settings[i]], &given))
       return false;
+  }
   p->rule = (ampc_plateau){.highest = v[PLATEAU_mode].kind == D_str &&
                                       strcmp(v[PLATEAU_mode].as.text, "max") == 0,
                            .absolute = strcmp(v[PLATEAU_threshold_mode].as.text, "abs") == 0,
@@ -42,9 +44,8 @@ static bool read_rule(Lower *l, Plateau *p, const char *key, ampc_domain domain,
                            .cooldown = v[PLATEAU_cooldown].as.integer,
                            .factor = v[PLATEAU_factor].as.number,
                            .threshold = v[PLATEAU_threshold].as.number,
-                           .least = v[PLATEAU_min_lr].as.number,
                            .eps = v[PLATEAU_eps].as.number};
-  return want_in(l, v[PLATEAU_min_lr], span, arena_printf(l->arena, "`%s.min_lr`", key), domain,
+  return want_in(l, v[PLATEAU_min_lr], given, arena_printf(l->arena, "`%s.min_lr`", key), domain,
                  &p->rule.least);
 }
 
