@@ -130,8 +130,8 @@ types: type                                     { $$ = (TypeList){0}; APPEND($$,
   ;
 type: DTYPE                                    { $$ = (TypeExpr){.name = $1->as.name, .span = @$}; }
   | DTYPE '[' dims ']'                      { $$ = (TypeExpr){$1->as.name, true, $3.at, $3.n, @$}; }
-  | DTYPE '(' exprs ')'                     { $$ = (TypeExpr){$1->as.name, false, $3.at, $3.n, @$}; }
-  | choices                                     { $$ = (TypeExpr){"str", false, $1.at, $1.n, @$}; }
+  | DTYPE '(' exprs ')'                    { $$ = (TypeExpr){$1->as.name, false, $3.at, $3.n, @$}; }
+  | choices                                { $$ = (TypeExpr){"one of", false, $1.at, $1.n, @$}; }
   ;
 choices: STRING
       { $$ = (ExprList){0}; APPEND($$, EXPR(string, @1, .as.string = $1->as.string)); }

@@ -143,7 +143,7 @@ static inline const char *called_name(const Expr *e)
 
 /* A type in a signature: float[N, 3, ...]; unit; int(1, 64); "mean" | "sum". */
 typedef struct TypeExpr {
-  const char *name; /* "float", "f16", "unit", ..; "str" for texts; NULL if no type was written */
+  const char *name; /* "float", "f16", "unit", ..; "one of": texts; NULL: no type */
   bool tensor;      /* written with brackets, which may be empty */
   Expr **dims;      /* the sizes, of which a NULL entry is `...`; both bounds; or the texts */
   uint32_t n_dims;

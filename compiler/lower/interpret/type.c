@@ -168,7 +168,7 @@ static bool check_choice(Lower *l, const TypeExpr *t, Datum v, Span span, Typed 
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what)
 {
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
-  if (t->n_dims && t->dims[0]->kind == EXPR_string) return check_choice(l, t, *value, span, what);
+  if (strcmp(t->name, "one of") == 0) return check_choice(l, t, *value, span, what);
   if (t->n_dims) return check_range(l, s, t, *value, span, what);
   ampc_domain domain = ampc_domain_by(t->name);
   if (domain < AMPC_DOMAIN_COUNT) {
