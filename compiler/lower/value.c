@@ -370,7 +370,12 @@ const char *source_text(Lower *l, Span span)
   uint32_t n = span.end - span.start, shown = n < SHOWN ? n : SHOWN;
   while (shown < n && ((unsigned char)start[shown] & 0xc0) == 0x80) shown--;
   char *text = arena_printf(l->arena, "%.*s%s", (int)shown, start, shown < n ? "..." : "");
-  for (char *s = text; *s; s++)
-    if (*s == '\n') *s = ' ';
+  char *to = text;
+  for (const char *s = text; *s; s++) {
+    bool ends = *s == '\n';
+    *to++ = ends ? ' ' : *s;
+    if (ends) s += strspn(s + 1, " ");
+  }
+  *to = 0;
   return text;
 }

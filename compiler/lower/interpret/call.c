@@ -43,16 +43,18 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 
 /* ---- parameters ---- */
 
-/* Returns "Conv2d(in_channels, out_channels, kernel_size, stride=1)", for the help of a message.
- * Defaults are as in the source. */
+/* Returns "dropout(x, p: unit = 0.5)", for the help of a message. Types and defaults are as in the
+ * source. */
 static const char *params_text(Lower *l, const char *name, const void *of)
 {
   const ParamList *params = of;
   Text t = text_new(l->arena);
   text_printf(&t, "%s(", name);
   for (uint32_t i = 0; i < params->n; i++) {
-    text_printf(&t, "%s%s", i ? ", " : "", params->at[i].name.text);
-    if (params->at[i].value) text_printf(&t, "=%s", source_text(l, params->at[i].value->span));
+    const Param *p = &params->at[i];
+    Span span = {p->name.span.start, p->type.name ? p->type.span.end : p->name.span.end};
+    if (p->value) span.end = p->value->span.end;
+    text_printf(&t, "%s%s", i ? ", " : "", source_text(l, span));
   }
   text_puts(&t, ")");
   return t.at;
