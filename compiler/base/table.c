@@ -48,9 +48,11 @@ static const char *amount_text(Arena *arena, char kind, double amount)
   case 'b':
     return bytes_text(arena, amount);
   case 's':
-    return arena_printf(arena, "%.1f %%", amount);
+    return amount < 0 ? "-" : arena_printf(arena, "%.1f %%", amount);
   case 't':
     return time_text(arena, amount);
+  case 'r':
+    return amount < 0 ? "-" : arena_printf(arena, "%.1f", amount);
   default:
     return NULL;
   }

@@ -14,7 +14,8 @@
  * A text defines the columns: "line:number!1|layer:key<10|bytes:bytes|why". Each has a title, then
  * optionally a kind, `~`, `!` and `<`. A column of measured amounts has `~`: step 2 also combines
  * rows that differ there. Kinds: text (the default); key: the subject of the row; number:
- * text, flush right; and the amounts count, bytes, share (a percentage), time (in microseconds). */
+ * text, flush right; and the amounts count, bytes, share (a percentage), ratio, time (in
+ * microseconds). */
 #pragma once
 #include "arena.h"
 

@@ -134,9 +134,9 @@ static json_t *types_json(const ExplainBlock *b)
   json_t *out = json_array();
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
     if (b->flops_by_type[i] || b->us_by_type[i] > 0)
-      json_array_append_new(out,
-                            json_pack("{s:s, s:I, s:f}", "type", ir_dtype_name((DType)i), "flops",
-                                      (json_int_t)b->flops_by_type[i], "us", b->us_by_type[i]));
+      json_array_append_new(out, json_pack("{s:s, s:I, s:f}", "type", ir_dtype_name((DType)i),
+                                           "flops", (json_int_t)b->flops_by_type[i], "predicted_us",
+                                           b->us_by_type[i]));
   return out;
 }
 
@@ -146,7 +146,7 @@ static json_t *step_json(const Report *r)
   const ExplainBlock *b = &r->e.blocks.at[0];
   json_t *out =
       json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name",
-                ir_block_text(r->e.c, b->block), "us", b->us, "read", (json_int_t)b->read,
+                ir_block_text(r->e.c, b->block), "predicted_us", b->us, "read", (json_int_t)b->read,
                 "written", (json_int_t)b->written, "flops", (json_int_t)b->flops, "commands",
                 (json_int_t)b->commands, "cast_bytes", (json_int_t)b->cast_bytes, "weight_casts",
                 (json_int_t)b->weight_casts, "parts", parts_json(b->parts), "types", types_json(b));

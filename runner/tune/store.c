@@ -68,7 +68,7 @@ static json_t *trial_json(const Tune *t, const Trial *trial)
                                      : json_null());
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "precision", trial->text, "gradient",
                    number(trial->from_f32.gradient), "loss", number(trial->from_f32.loss), "scale",
-                   number(trial->scale), "us", number(trial->us), "measured_us",
+                   number(trial->scale), "predicted_us", number(trial->us), "measured_us",
                    number(trial->measured_us), "types", kinds);
 }
 
@@ -114,7 +114,7 @@ static bool read_trial(Tune *t, const json_t *from)
                    .kinds = kinds,
                    .from_f32 = {real(from, "gradient"), real(from, "loss")},
                    .scale = real(from, "scale"),
-                   .us = real(from, "us"),
+                   .us = real(from, "predicted_us"),
                    .measured_us = real(from, "measured_us")};
   vec_push(t->arena, &t->trials, trial);
   return true;
