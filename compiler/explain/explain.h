@@ -98,3 +98,6 @@ void explain_text(const Explanation *e, Text *out); /* uses options.view */
  * line has no nodes. */
 bool explain_line(const Explanation *e, uint32_t line, Text *out);
 void explain_json(const Explanation *e, Text *out);
+/* Returns a block without its nodes, as `--explain=json` prints it. */
+json_t *explain_block_json(const Explanation *e, const ExplainBlock *b);
+json_t *explain_answer_json(const Explanation *e);

@@ -72,6 +72,14 @@ static json_t *parts_json(const double *parts)
   return out;
 }
 
+static json_t *types_json(const double by_type[AMPC_DTYPE_COUNT])
+{
+  json_t *out = json_object();
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (by_type[i] > 0) json_object_set_new(out, ir_dtype_name((DType)i), json_real(by_type[i]));
+  return out;
+}
+
 static json_t *flops_json(const ExplainBlock *b)
 {
   json_t *out = json_object();
@@ -83,8 +91,8 @@ static json_t *flops_json(const ExplainBlock *b)
 
 static json_t *predicted_json(const Explanation *e, const ExplainBlock *b)
 {
-  json_t *out =
-      json_pack("{s:s, s:f, s:o}", "gpu", e->gpu->name, "us", b->us, "parts", parts_json(b->parts));
+  json_t *out = json_pack("{s:s, s:f, s:o, s:o}", "gpu", e->gpu->name, "us", b->us, "parts",
+                          parts_json(b->parts), "us_by_dtype", types_json(b->us_by_type));
   if (!e->against || b != e->blocks.at || !(b->us > 0)) return out;
   json_t *more =
       json_pack("{s:s, s:f, s:o, s:f}", "against", e->against, "against_us", e->against_us,
@@ -93,32 +101,43 @@ static json_t *predicted_json(const Explanation *e, const ExplainBlock *b)
   return out;
 }
 
-static json_t *block_json(const Explanation *e, const ExplainBlock *b)
+json_t *explain_block_json(const Explanation *e, const ExplainBlock *b)
 {
   const BlockInfo *info = &e->c->graph->blocks.at[b->block];
-  json_t *nodes = json_array();
+  return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "block", info->name, "batch",
+                   (json_int_t)info->batch, "commands", (json_int_t)b->commands, "weight_casts",
+                   (json_int_t)b->weight_casts, "cast_bytes", (json_int_t)b->cast_bytes, "read",
+                   (json_int_t)b->read, "written", (json_int_t)b->written, "flops_by_dtype",
+                   flops_json(b), "predicted", predicted_json(e, b));
+}
+
+static json_t *whole_block_json(const Explanation *e, const ExplainBlock *b)
+{
+  json_t *out = explain_block_json(e, b), *nodes = json_array();
   for (uint32_t i = 0; i < b->nodes.n; i++)
     json_array_append_new(nodes, node_json(e, b, &b->nodes.at[i]));
-  return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "block", info->name,
-                   "batch", (json_int_t)info->batch, "commands", (json_int_t)b->commands,
-                   "weight_casts", (json_int_t)b->weight_casts, "cast_bytes",
-                   (json_int_t)b->cast_bytes, "read", (json_int_t)b->read, "written",
-                   (json_int_t)b->written, "flops_by_dtype", flops_json(b), "predicted",
-                   predicted_json(e, b), "nodes", nodes);
+  json_object_set_new(out, "nodes", nodes);
+  return out;
+}
+
+json_t *explain_answer_json(const Explanation *e)
+{
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < e->answer.n; i++)
+    json_array_append_new(out, json_string(e->answer.at[i]));
+  return out;
 }
 
 void explain_json(const Explanation *e, Text *out)
 {
   const ampc_program *p = e->c->program;
-  json_t *answer = json_array(), *others = json_array();
-  for (uint32_t i = 0; i < e->answer.n; i++)
-    json_array_append_new(answer, json_string(e->answer.at[i]));
+  json_t *others = json_array();
   for (uint32_t i = 1; i < e->blocks.n; i++)
-    json_array_append_new(others, block_json(e, &e->blocks.at[i]));
+    json_array_append_new(others, whole_block_json(e, &e->blocks.at[i]));
   json_t *all = json_pack("{s:s, s:s, s:s, s:o, s:I}", "job", p->source, "precision", p->precision,
-                          "target", e->c->options.target, "answer", answer, "memory_bytes",
-                          (json_int_t)memory_of_spaces(p));
-  if (e->blocks.n) json_object_update_new(all, block_json(e, &e->blocks.at[0]));
+                          "target", e->c->options.target, "answer", explain_answer_json(e),
+                          "memory_bytes", (json_int_t)memory_of_spaces(p));
+  if (e->blocks.n) json_object_update_new(all, whole_block_json(e, &e->blocks.at[0]));
   json_object_set_new(all, "others", others);
   char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
   json_decref(all);

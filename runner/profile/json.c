@@ -11,13 +11,10 @@ static json_t *busy_json(const Measured *m, const ProfileRow *r)
 /* Returns what amp inspect --json says about the commands, and their times. */
 static json_t *commands_json(const Measured *m, const ProfileBlock *b)
 {
-  Facts all;
-  FactRows rows = profile_facts(m, b, NULL, &all);
   json_t *out = json_array();
-  for (uint32_t i = 0; i < rows.n; i++) {
-    const ProfileRow *r = &m->rows[b->first + i];
+  for (const ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
     json_t *row = inspect_row_json(m->in, r->row);
-    facts_into(row, &rows.at[i],
+    facts_into(row, &r->row->facts,
                "runs measured_us least_us predicted_us memory_us arithmetic_us limit_us idle_us");
     json_object_set_new(row, "busy_us", busy_json(m, r));
     json_array_append_new(out, row);
@@ -27,9 +24,10 @@ static json_t *commands_json(const Measured *m, const ProfileBlock *b)
 
 static json_t *sums_json(const Measured *m, const ProfileBlock *b, const InspectBy *by)
 {
-  Facts all;
-  FactRows rows = profile_facts(m, b, by, &all);
+  FactRows rows = {0};
   json_t *out = json_array();
+  inspect_facts(m->in, b->block, by, &rows);
+  facts_sort(&rows, "measured_us");
   for (uint32_t i = 0; i < rows.n; i++) {
     json_t *row = json_pack("{s:s}", by->name, facts_text(&rows.at[i], by->shown));
     facts_into(

@@ -7,12 +7,11 @@ enum { USUAL_ROWS = 12 };
 
 static void put_commands(const Measured *m, const ProfileBlock *b, FactTable *t)
 {
-  Facts all;
-  FactRows rows = profile_facts(m, b, NULL, &all);
   t->of.columns[t->of.key].title = "command";
-  for (uint32_t i = 0; i < rows.n; i++) {
-    rows.at[i].commands = -1;
-    facts_row(t, rows.at[i].measured_us, &rows.at[i], NULL);
+  for (uint32_t i = b->first; i < b->first + b->n; i++) {
+    Facts f = m->rows[i].row->facts;
+    f.commands = -1;
+    facts_row(t, f.measured_us, &f, NULL);
   }
   table_put(&t->of);
 }
@@ -20,8 +19,9 @@ static void put_commands(const Measured *m, const ProfileBlock *b, FactTable *t)
 /* A group has a name and sums; which line, types and shape its commands have is left out. */
 static void put_sums(const Measured *m, const ProfileBlock *b, const InspectBy *by, FactTable *t)
 {
-  Facts all;
-  FactRows rows = profile_facts(m, b, by, &all);
+  FactRows rows = {0};
+  inspect_facts(m->in, b->block, by, &rows);
+  facts_sort(&rows, "measured_us");
   t->of.columns[t->of.key].title = by->name;
   for (uint32_t i = 0; i < rows.n; i++) {
     Facts f = rows.at[i];
@@ -38,9 +38,9 @@ static void put_sums(const Measured *m, const ProfileBlock *b, const InspectBy *
 /* Says how long a run of the block's step takes, and what the training loop does beside it. */
 static void say_block(const Measured *m, const ProfileBlock *b, Table *t)
 {
-  Facts all;
+  FactRows rows = {0};
+  Facts all = inspect_facts(m->in, b->block, NULL, &rows);
   double own = b->step_us - (m->threads ? b->us : b->wait_us);
-  profile_facts(m, b, NULL, &all);
   const char *model =
       m->gpu ? arena_printf(t->arena, ", predicted %s", time_text(t->arena, all.predicted_us)) : "";
   const char *waits =

@@ -44,10 +44,6 @@ void profile_sum(Measured *m, const ampc_runtime *rt);
 /* If a tool of NVIDIA watches this process, lets the profile report ranges to it. */
 void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *rt);
 
-/* Returns the commands of a block as facts, and sets *all to their sum. `by`: returns groups, the
- * slowest first; NULL: each command. */
-FactRows profile_facts(const Measured *m, const ProfileBlock *b, const InspectBy *by, Facts *all);
-
 /* ---- print.c, json.c, trace.c ---- */
 void profile_print(const Measured *m);
 json_t *profile_json(const Measured *m);

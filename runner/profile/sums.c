@@ -238,6 +238,18 @@ static void check_rates(Measured *m)
   is_beaten(m, true);
 }
 
+static void set_limits(const Measured *m)
+{
+  for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
+    for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
+      Facts *f = &r->row->facts;
+      f->of_measured = b->us > 0 ? f->measured_us / b->us : 0;
+      if (f->memory_us < 0) continue; /* a GPU whose rates are unknown */
+      f->limit_us = fmax(f->memory_us, f->arithmetic_us);
+      f->limited_by = f->memory_us < f->arithmetic_us ? "FLOPs" : "memory";
+    }
+}
+
 void profile_sum(Measured *m, const ampc_runtime *rt)
 {
   m->threads = m->profile->threads;
@@ -246,35 +258,5 @@ void profile_sum(Measured *m, const ampc_runtime *rt)
   sum_commands(m);
   finish(m);
   if (m->gpu && m->gpu->cpu && m->n_blocks) check_rates(m);
-}
-
-/* ---- facts ---- */
-
-static Facts facts_of(const ProfileRow *r, const ProfileBlock *b)
-{
-  Facts f = r->row->facts;
-  f.of_measured = b->us > 0 ? f.measured_us / b->us : 0;
-  if (f.memory_us < 0) return f;
-  f.limit_us = fmax(f.memory_us, f.arithmetic_us);
-  f.limited_by = f.memory_us < f.arithmetic_us ? "FLOPs" : "memory";
-  return f;
-}
-
-FactRows profile_facts(const Measured *m, const ProfileBlock *b, const InspectBy *by, Facts *all)
-{
-  FactRows out = {0};
-  *all = facts_none();
-  for (uint32_t i = 0; i < b->n; i++) {
-    Facts f = facts_of(&m->rows[b->first + i], b);
-    if (i)
-      facts_add(all, &f);
-    else
-      *all = f;
-    if (by)
-      facts_group(m->in->c->arena, &out, by->columns, &f);
-    else
-      vec_push(m->in->c->arena, &out, f);
-  }
-  if (by) facts_sort(&out, "measured_us");
-  return out;
+  set_limits(m);
 }

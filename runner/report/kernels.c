@@ -14,15 +14,7 @@
 static FactRows rows_of(const Report *r)
 {
   FactRows rows = {0};
-  for (uint32_t i = 0; i < r->in.rows.n && r->e.blocks.n; i++) {
-    const CommandRow *command = &r->in.rows.at[i];
-    if (command->block != r->e.blocks.at[0].block) continue;
-    Prediction p = predict_command(r->e.c, r->e.gpu, command->group, NULL);
-    Facts f = command->facts;
-    f.flops = (double)p.count.flops;
-    f.predicted_us = p.us + p.launch_us;
-    facts_group(r->e.c->arena, &rows, inspect_by[BY_KERNEL].columns, &f);
-  }
+  if (r->e.blocks.n) inspect_facts(&r->in, r->e.blocks.at[0].block, &inspect_by[BY_KERNEL], &rows);
   facts_sort(&rows, "predicted_us");
   return rows;
 }

@@ -100,17 +100,17 @@ function drawHead() {
   const s = data.step, head = document.getElementById("top");
   head.append(make("h1", null, data.job || runNames(data.logs).join(", ")));
   const device = onCpu ? `the CPU of the machine that made this page (${data.gpu.replace("this CPU, ", "")})` : `the GPU ${data.gpu} (${data.target})`;
-  head.append(make("p", {class: "faint"}, data.job ? `Precision ${data.precision}${s ? `, block ${s.name}` : ""}. Times are predictions for ${device}${data.profile || data.logs.length ? ", except where they are called measured" : ""}. ` : "", `Made by ampc ${data.version}.`));
+  head.append(make("p", {class: "faint"}, data.job ? `Precision ${data.precision}${s ? `, block ${s.block}, batch ${s.batch}` : ""}. Times are predictions for ${device}${data.profile || data.logs.length ? ", except where they are called measured" : ""}. ` : "", `Made by ampc ${data.version}.`));
 }
 
 /* ---- the step ---- */
 
 function drawFacts() {
-  const s = data.step, facts = [fact(time(s.predicted_us), "predicted time of a training step")];
+  const s = data.step, facts = [fact(time(s.predicted.us), "predicted time of a training step")];
   const measured = data.profile && data.profile.blocks.find(b => b.train);
   if (measured) facts.push(fact(time(measured.measured_us), "measured time of a training step"));
-  if (s.against) facts.push(fact((s.against_us / s.predicted_us).toPrecision(2) + " ×", `the speed of the same step in ${s.against}, predicted`));
-  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(s.flops) + "FLOP", "arithmetic per step; a multiply-add is 2"),
+  if (s.predicted.against) facts.push(fact((s.predicted.against_us / s.predicted.us).toPrecision(2) + " ×", `the speed of the same step in ${s.predicted.against}, predicted`));
+  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(Object.values(s.flops_by_dtype).reduce((a, n) => a + n, 0)) + "FLOP", "arithmetic per step; a multiply-add is 2"),
     fact(bytes(s.read + s.written), "read and written in memory per step"), fact(bytes(s.cast_bytes), "of these by casts between types"),
     fact(String(s.weight_casts), "weights cast in each step; 0: the optimizer also writes 16-bit copies"), fact(String(s.commands), "commands per step: kernels and library calls"));
   return make("div", {class: "facts"}, facts);
@@ -126,11 +126,11 @@ function partsBar(parts, most) {
 function drawStep() {
   const s = data.step;
   if (!s) return null;
-  const most = Math.max(s.predicted_us, s.against_us || 0);
-  const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.parts, most), make("span", null, time(s.predicted_us))];
-  if (s.against) rows.push(make("span", {class: "mono"}, s.against), partsBar(s.against_parts, most), make("span", null, time(s.against_us)));
-  const legend = Object.keys(s.parts).filter(n => s.parts[n] || s.against && s.against_parts[n]).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${partNames[n]} ${percent(s.parts[n], s.predicted_us)}`));
-  const types = s.types.map(t => make("tr", null, make("td", null, typeMark(t.type)), make("td", {class: "n"}, count(t.flops)), make("td", {class: "n"}, time(t.predicted_us))));
+  const most = Math.max(s.predicted.us, s.predicted.against_us || 0);
+  const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.predicted.parts, most), make("span", null, time(s.predicted.us))];
+  if (s.predicted.against) rows.push(make("span", {class: "mono"}, s.predicted.against), partsBar(s.predicted.against_parts, most), make("span", null, time(s.predicted.against_us)));
+  const legend = Object.keys(s.predicted.parts).filter(n => s.predicted.parts[n] || s.predicted.against && s.predicted.against_parts[n]).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${partNames[n]} ${percent(s.predicted.parts[n], s.predicted.us)}`));
+  const types = Object.keys({...s.flops_by_dtype, ...s.predicted.us_by_dtype}).map(t => make("tr", null, make("td", null, typeMark(t)), make("td", {class: "n"}, count(s.flops_by_dtype[t] || 0)), make("td", {class: "n"}, time(s.predicted.us_by_dtype[t] || 0))));
   const table = make("table", null, make("thead", null, make("tr", null, make("th", null, "type of the result"), make("th", {class: "n"}, "FLOPs per step"), make("th", {class: "n"}, "predicted time per step"))), make("tbody", null, types));
   return section("step", "The training step", data.answer.length ? make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))) : null, drawFacts(),
     make("h3", null, "Where the time goes, as predicted"), make("div", {class: "bars"}, rows), make("div", {class: "legend"}, make("span", {class: "faint"}, `of the step in ${data.precision}:`), legend),
@@ -197,7 +197,7 @@ function nodeButton(n) {
   const attributes = {type: "button", "aria-expanded": "false", onclick: e => openPanel(n, e.currentTarget)};
   const times = n.times > 1 ? ` ×${n.times}` : "";
   const button = n.cast
-    ? make("button", {...attributes, class: "cast" + (n.cast.bytes && n.predicted_us > data.step.predicted_us / 100 ? " dear" : ""), "data-cast": "", "aria-label": `cast from ${n.cast.from} to ${n.cast.to}`}, `${n.cast.from}→${n.cast.to}${times}`)
+    ? make("button", {...attributes, class: "cast" + (n.cast.bytes && n.predicted_us > data.step.predicted.us / 100 ? " dear" : ""), "data-cast": "", "aria-label": `cast from ${n.cast.from} to ${n.cast.to}`}, `${n.cast.from}→${n.cast.to}${times}`)
     : make("button", {...attributes, class: "node " + typeClass(n.dtype), title: n.type}, make("b", null, n.op), times, n.name ? ` ${n.name}` : "");
   buttons.set(data.nodes.indexOf(n), button);
   return button;
@@ -225,7 +225,7 @@ function drawLayer(layer) {
   const times = layer.name.endsWith("*") ? Math.min(...layer.list.map(n => n.times)) : 1;
   const summary = make("summary", null, make("span", {class: "name mono"}, layer.name), times > 1 ? make("span", {class: "faint"}, `${times} alike`) : null,
     kinds.map(typeMark), casts ? make("span", {class: "faint"}, `${casts} cast${casts > 1 ? "s" : ""}`) : null, make("span", {class: "grow"}),
-    make("span", {class: "faint"}, `${time(us)} (${percent(us, data.step.predicted_us)} of the step)`));
+    make("span", {class: "faint"}, `${time(us)} (${percent(us, data.step.predicted.us)} of the step)`));
   const details = make("details", {class: "layer " + typeClass(mainType(layer.list))}, summary);
   details.open = layer.depth < 3;
   details.append(drawFlow(layer.items));
@@ -319,13 +319,13 @@ function drawKernels() {
   const body = make("tbody");
   const addRow = (k, index) => {
     const button = make("button", {type: "button", class: "open", "aria-expanded": "false", onclick: e => toggleKernel(k, index, row, e.currentTarget, heads.length)}, k.name);
-    const cells = [button, String(k.times), `${time(k.predicted_us)} (${percent(k.predicted_us, s.predicted_us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
+    const cells = [button, String(k.times), `${time(k.predicted_us)} (${percent(k.predicted_us, s.predicted.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
   };
   const rest = data.kernels.slice(most), restUs = rest.reduce((a, k) => a + k.predicted_us, 0);
   data.kernels.slice(0, most).forEach(addRow);
-  const more = rest.length ? make("button", {type: "button", class: "tool", style: "margin-top:8px", onclick: e => { e.currentTarget.remove(); rest.forEach((k, i) => addRow(k, most + i)); }}, `Show ${rest.length} more, ${time(restUs)} (${percent(restUs, s.predicted_us)}) together`) : null;
+  const more = rest.length ? make("button", {type: "button", class: "tool", style: "margin-top:8px", onclick: e => { e.currentTarget.remove(); rest.forEach((k, i) => addRow(k, most + i)); }}, `Show ${rest.length} more, ${time(restUs)} (${percent(restUs, s.predicted.us)}) together`) : null;
   return section("kernels", "Kernels", make("p", null, `The commands of the step, the slowest first. A command starts a kernel or calls a library (${onCpu ? "oneDNN" : "cuBLASLt, cuDNN"}). Commands that run the same kernel share a row. Press a name for its ${onCpu ? "C code" : data.note ? "CUDA code" : "CUDA code and PTX"}. Bytes are read and written. Types: inputs > results.`),
     data.note ? make("p", {class: "faint"}, data.note[0].toUpperCase() + data.note.slice(1) + ".") : null,
     make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c, title]) => make("th", {class: c || null, scope: "col", title}, h)))), body)), more);

@@ -60,6 +60,7 @@ class Checker:
         self.check({k: v for k, v in by.items() if v} == b["flops_by_dtype"], "flops_by_dtype")
         p = b["predicted"]
         self.check(math.isclose(sum(n["predicted_us"] for n in nodes), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us of nodes")
+        self.check(math.isclose(sum(p["us_by_dtype"].values()), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us_by_dtype")
         self.check(math.isclose(sum(p["parts"].values()), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us of parts")
         self.check(b["weight_casts"] == 0, f"{b['weight_casts']} casts of weights")
 
