@@ -47,7 +47,7 @@ ROOMS = {
     "compiler": "graph kernel passes syntax",
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",
-    "compiler/facts": "",
+    "compiler/facts": "diag",
     "compiler/explain": "compiler cost facts",
     "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",

@@ -139,6 +139,7 @@ static const char *read_column(Arena *arena, const char *s, TableColumn *out)
   if (kind) out->kind = *end;
   end += kind;
   if (*end == '~') out->loose = true, end++;
+  if (*end == '=') out->fixed = true, end++;
   if (*end == '!') out->drop = (int)strtol(end + 1, &end, 10);
   if (*end == '<') out->least = (int)strtol(end + 1, &end, 10);
   return *end ? end + 1 : end;
@@ -188,7 +189,8 @@ static bool fold_into(const Table *t, TableRow *into, const TableRow *row)
   const char *key = text_common(t->arena, into->text[t->key], row->text[t->key]);
   if (!key) return false;
   into->text[t->key] = key;
-  for (uint32_t i = 0; i < t->n; i++) into->amount[i] += row->amount[i];
+  for (uint32_t i = 0; i < t->n; i++)
+    if (!t->columns[i].fixed) into->amount[i] += row->amount[i];
   into->cost += row->cost;
   return ++into->n;
 }
@@ -329,7 +331,7 @@ void table_put(Table *t)
   const char *titles[TABLE_COLUMNS];
   uint32_t all = t->rows.n, n = t->view.top && t->view.top < all ? t->view.top : all;
   finish_rows(t);
-  if (t->view.top) qsort(t->rows.at, all, sizeof *t->rows.at, by_cost);
+  if (t->view.top || t->sorted) qsort(t->rows.at, all, sizeof *t->rows.at, by_cost);
   t->rows.n = n;
   for (uint32_t i = 0; i < t->n; i++) {
     width[i] = natural_width(t, i);

@@ -24,7 +24,7 @@ typedef struct Prediction {
   double launches;  /* kernels, of the library or ampc's own */
   double bytes;     /* of operands, each once, and of columns of a convolution */
   Cost cost;        /* on a GPU: `us` and what limits it, as far as the model knows */
-  const char *own;  /* why no library computes it, which one computes attention, or NULL */
+  const char *own;  /* why no library computes it, or which one computes attention; or NULL */
   bool product;     /* a product, a convolution or attention: the fields below are set */
   ProductLoad load; /* the product of one launch */
   double busy;      /* fraction of the multiprocessors that have a tile */
@@ -35,7 +35,7 @@ typedef struct Prediction {
 
 /* A model of ampc's own kernels on a GPU, in place of the quick one of predict.c. The functions get
  * the prediction of one launch and set its `cost`; also `bytes` and `launches`, if the kernel needs
- * more. False: a failure, which the model can tell. */
+ * more. They return false if they fail; the model has the reason in its `context`. */
 typedef struct KernelModel {
   bool no_library; /* ampc's own kernels replace cuDNN's */
   void *context;

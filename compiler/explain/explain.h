@@ -15,7 +15,7 @@ typedef VEC(ExplainCast) ExplainCasts;
 typedef struct ExplainNode {
   Value value;
   Place place; /* place.source NULL: no line of the user's text */
-  /* layer: of the node, or its optimizer, "": neither; command: unknown if it has none;
+  /* layer: of the node, or its optimizer, unknown: neither; command: unknown if it has none;
    * predicted_us: the node's portion of the command's time, launch included */
   Facts facts;
   ExplainCasts before, after;

@@ -139,19 +139,10 @@ static void find_casts(const Gather *t, ExplainNode *out)
 
 /* ---- nodes ---- */
 
-static Place place_of(Compile *c, const Node *n)
-{
-  Span span = diag_user_span(c, n->span);
-  Place place = {0};
-  if (span.end) place = diag_place(c, span);
-  return place.source && !place.source->builtin ? place : (Place){0};
-}
-
 static const char *path_of(const Graph *g, const Node *n)
 {
   if (n->layer) return layer_path(g, n->layer);
-  const char *optimizer = optimizer_name_of(g, n);
-  return optimizer ? optimizer : "";
+  return optimizer_name_of(g, n);
 }
 
 /* Returns the type that is computed: of a product's operands, the result or the first float
@@ -175,9 +166,7 @@ static Facts facts_of(const Gather *t, uint32_t id, const ExplainNode *of)
   f.op = op_of(n)->name;
   f.name = n->name;
   f.layer = path_of(t->g, n);
-  f.file = of->place.source ? of->place.source->shown : NULL;
-  f.line = of->place.line;
-  f.where = of->place.line ? arena_printf(t->c->arena, "%u", of->place.line) : NULL;
+  facts_place(&f, t->c, of->place);
   f.dtype = ir_dtype_name(n->dtype);
   f.compute_dtype = types.compute;
   f.accumulate_dtype = types.accumulate;
@@ -203,7 +192,7 @@ static ExplainNode make_node(const Gather *t, uint32_t id)
   Value v = {id};
   const Prediction *made = has_command(g, n) ? &t->made[n->group] : NULL;
   ExplainNode out = {.value = v,
-                     .place = place_of(t->c, n),
+                     .place = diag_user_place(t->c, n->span),
                      .cast_bytes = cast_bytes(t, v),
                      .weight_cast = is_weight_cast(t, v),
                      .count = t->counts[id],

@@ -76,7 +76,6 @@ static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNo
   row.reason = arena_printf(c->arena, "%s%s%s%s%s", row.reason, ir_types_text(c, node),
                             casts_text(c->arena, n), tensor_text(e, b, n),
                             overflow_text(c->arena, node, &n->bound));
-  if (!*row.layer) row.layer = "-";
   if (row.flops <= 0) row.flops = -1; /* "-" instead of 0 */
   if (row.bytes <= 0) row.bytes = -1;
   if (row.predicted_us <= 0) row.predicted_us = -1;

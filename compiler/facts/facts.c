@@ -43,13 +43,12 @@ static void set_amount(Facts *row, const Column *k, double amount)
   *(double *)((char *)row + k->at) = amount;
 }
 
-enum { MOST_SELECTED = 48 };
 typedef struct Selection { /* Note [selections] */
   uint32_t n;
   struct {
     const Column *column; /* NULL: `@` */
     const char *marks;    /* up to the next space */
-  } at[MOST_SELECTED];
+  } at[TABLE_COLUMNS];
 } Selection;
 
 static const Column *find_column(const char *name, size_t n)
@@ -64,7 +63,7 @@ static Selection selection_of(const char *s)
   Selection out = {0};
   for (s += strspn(s, " "); *s; s += strspn(s, " ")) {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_@");
-    if (out.n == MOST_SELECTED) abort();
+    if (out.n == TABLE_COLUMNS) abort();
     out.at[out.n].column = *s == '@' ? NULL : find_column(s, n);
     out.at[out.n++].marks = s + n;
     s += strcspn(s, " ");
@@ -99,6 +98,36 @@ static void add_amount(Facts *sum, const Facts *row, const Column *k)
     set_amount(sum, k, b);
 }
 
+void facts_place(Facts *f, Compile *c, Place place)
+{
+  if (!place.source) {
+    f->line = 0;
+    return;
+  }
+  const char *path = place.source->shown, *slash = strrchr(path, '/');
+  bool job = strcmp(place.source->path, c->options.input) == 0;
+  uint32_t n;
+  const char *s = diag_line_text(c, &place, &n), *end = s + n;
+  while (s < end && (*s == ' ' || *s == '\t')) s++;
+  f->file = path;
+  f->line = place.line;
+  f->where = job ? arena_printf(c->arena, "%u", place.line)
+                 : arena_printf(c->arena, "%s:%u", slash ? slash + 1 : path, place.line);
+  f->source = arena_shown(c->arena, arena_strndup(c->arena, s, (size_t)(end - s)), "\t");
+}
+
+static double share_of(double part, double all)
+{
+  return part >= 0 && all > 0 ? part / all : -1;
+}
+
+void facts_shares(Facts *row, const Facts *all)
+{
+  row->of_bytes = share_of(row->bytes, all->bytes);
+  row->of_predicted = share_of(row->predicted_us, all->predicted_us);
+  row->of_measured = share_of(row->measured_us, all->measured_us);
+}
+
 void facts_add(Facts *sum, const Facts *row)
 {
   for (const Column *k = columns; k < columns + COLUMNS; k++) {
@@ -118,11 +147,10 @@ static bool agrees(Arena *arena, const Facts *group, const Facts *row, const Sel
 {
   for (uint32_t i = 0; i < by->n; i++) {
     const Column *k = by->at[i].column;
-    if (*by->at[i].marks != '*') {
-      if (!is_equal(group, row, k)) return false;
-    } else if (!(*common = text_common(arena, text_of(group, k), text_of(row, k)))) {
-      return false;
-    }
+    const char *a = is_text(k) ? text_of(group, k) : NULL, *b = is_text(k) ? text_of(row, k) : NULL;
+    if (k->sum == SUM_add || k->sum == SUM_known) abort();
+    if (*by->at[i].marks == '*' && a && b && (*common = text_common(arena, a, b))) continue;
+    if (!is_equal(group, row, k)) return false;
   }
   return true;
 }
@@ -162,10 +190,12 @@ void facts_sort(FactRows *rows, const char *column)
 /* ---- tables ---- */
 
 /* Adds a column in the form of table_open: "name:key<26". */
-static void add_column(Text *out, const char *title, const char *kind, const char *marks)
+static void add_column(Text *out, const Column *k, const char *title, const char *marks)
 {
-  text_printf(out, "%s%s:%s%.*s", out->n ? "|" : "", title, *kind == 'w' ? "" : kind,
-              (int)strcspn(marks, " "), marks);
+  bool words = !k || *k->kind == 'w' || *k->kind == 'f';
+  bool fixed = k && !is_text(k) && k->sum != SUM_add && k->sum != SUM_known;
+  text_printf(out, "%s%s:%s%s%.*s", out->n ? "|" : "", title, words ? "" : k->kind,
+              fixed ? "=" : "", (int)strcspn(marks, " "), marks);
 }
 
 void facts_open(FactTable *t, Arena *arena, Text *out, const TableView *view, const char *selected,
@@ -175,9 +205,8 @@ void facts_open(FactTable *t, Arena *arena, Text *out, const TableView *view, co
   Selection s = selection_of(selected);
   for (uint32_t i = 0; i < s.n; i++) {
     const Column *k = s.at[i].column;
-    if (k) add_column(&text, k->title, k->kind, s.at[i].marks);
-    for (uint32_t j = 0; !k && j < n_titles; j++)
-      add_column(&text, titles[j], "words", s.at[i].marks);
+    if (k) add_column(&text, k, k->title, s.at[i].marks);
+    for (uint32_t j = 0; !k && j < n_titles; j++) add_column(&text, NULL, titles[j], s.at[i].marks);
   }
   table_open(&t->of, arena, out, view, text.at);
   t->columns = selected;
@@ -189,6 +218,7 @@ static TableCell cell_of(const Facts *row, const Column *k)
   const char *text = is_text(k) ? text_of(row, k) : NULL;
   if (is_text(k)) return (TableCell){.text = text ? text : "-"};
   double amount = amount_of(row, k);
+  if (*k->kind == 'f') return (TableCell){.text = amount < 0 ? "-" : amount > 0 ? "yes" : "no"};
   return (TableCell){.amount = *k->kind == 's' && amount > 0 ? 100 * amount : amount};
 }
 
@@ -219,6 +249,7 @@ void facts_into(json_t *out, const Facts *row, const char *selected)
 {
   Selection s = selection_of(selected);
   for (uint32_t i = 0; i < s.n; i++) {
+    if (!s.at[i].column) abort(); /* `@` */
     json_t *value = value_of(row, s.at[i].column);
     if (*s.at[i].marks == '?' && json_is_null(value))
       json_decref(value);

@@ -3,19 +3,26 @@
  * columns as a table or as JSON.
  *
  * Note [kinds of facts]
- * Texts: `key` names the subject of the row in a table; `number` is flush right; `words` are
- * neither. A text that is NULL is unknown. Amounts: `count`, `bytes`, `time` in microseconds,
- * `ratio`, `share` (1 is all), `flag` (0 or 1). An amount below 0 is unknown. JSON has null for
- * what is unknown; integers for counts and bytes; true or false for flags.
+ * There are three kinds of texts. `key` names the subject of a row; a table has at most one.
+ * `number` is a text that tables print flush right, such as "12" or "mnist.amp:12". `words` is any
+ * other text. A text that is NULL is unknown.
+ * Amounts: `count`, `bytes`, `time` in microseconds, `ratio`, `share` (1 is all), `flag` (0 or 1).
+ * An amount below 0 is unknown. JSON has integers for counts and bytes, true or false for flags.
  *
  * Note [selections]
- * A text selects columns by name: "name<26 where!1 read". In tables, what follows a name are the
- * marks of Note [tables] in table.h. `@` stands for the caller's own columns of text. In JSON, `?`
- * after a name leaves out an unknown fact. For groups, `*` after a name of text replaces numbers in
- * which texts differ by `*`. */
+ * A text selects columns by name: "name<26 where!1 read". An unknown name is a defect of ampc and
+ * ends it.
+ *  - In a table, the marks of Note [tables] in table.h follow a name. `@` stands for the caller's
+ *    own columns of text.
+ *  - In JSON, an unknown fact is null. `?` after a name leaves an unknown fact out: it does not
+ *    apply to the row.
+ *  - For groups, one name may have `*`: "layer*" also joins rows whose layers differ only in
+ *    numbers. The group's layer then has `*` for these numbers, "h.*.ln_1". Rows are not grouped by
+ *    a column that is summed. */
 #pragma once
 #include <jansson.h>
-#include "compiler/base/table.h"
+#include "compiler/base/compile.h"
+#include "compiler/diag/diag.h"
 
 #define FACT_key    const char *
 #define FACT_words  const char *
@@ -35,6 +42,10 @@ typedef VEC(Facts) FactRows;
 
 /* Returns a row of which nothing is known. */
 Facts facts_none(void);
+/* Sets file, line, where and source. place.source NULL: no line of the user's text. */
+void facts_place(Facts *f, Compile *c, Place place);
+/* Sets what a row has of the whole, as shares of bytes and times. */
+void facts_shares(Facts *row, const Facts *all);
 /* Adds the facts of `row` to `sum`, by the rule of each column. */
 void facts_add(Facts *sum, const Facts *row);
 /* Adds a row to the latest group that agrees with it in the columns `by`, or appends a group.

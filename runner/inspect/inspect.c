@@ -21,7 +21,7 @@ typedef struct InspectCommand {
   bool arch_given, json, cudnn;
   GpuRequest gpu;
   const char *kernel;
-  const InspectBy *by;
+  InspectSum by;
   const char *diff[2];
 } InspectCommand;
 
@@ -68,9 +68,10 @@ static int read_gpu(const OptionGiven *given)
 static int read_by(const OptionGiven *given)
 {
   InspectCommand *cmd = given->into;
-  for (int i = 0; i < BY_COUNT; i++)
-    if (strcmp(given->value, inspect_by[i].name) == 0) cmd->by = &inspect_by[i];
-  return cmd->by ? OPTIONS_GO_ON : option_wrong(given, "expected work, layer, line or kernel");
+  cmd->by = 0;
+  while (cmd->by < BY_COUNT && strcmp(given->value, inspect_by[cmd->by].name) != 0) cmd->by++;
+  if (cmd->by < BY_COUNT) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected work, layer, line or kernel");
 }
 
 static const OptionRow inspect_options[] = {
@@ -146,7 +147,8 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
 static bool read_command_line(Arena *arena, int argc, char **argv, InspectCommand *cmd, int *status)
 {
   Operands operands = {argv, argc};
-  *cmd = (InspectCommand){.compile = options_default(), .archs = {"sm_80"}, .n_archs = 1};
+  *cmd = (InspectCommand){
+      .compile = options_default(), .archs = {"sm_80"}, .n_archs = 1, .by = BY_NONE};
   cmd->compile.target = "sm_80";
   if (!options_read(&inspect_verb, arena, &operands, cmd, status)) return false;
   *status = read_operands(&operands, cmd);
@@ -181,7 +183,9 @@ static int inspect_one(const InspectCommand *cmd)
     status = inspect_kernel(&in, cmd->kernel);
   } else if (!status) {
     InspectView view = {.by = cmd->by, .gpu = cmd->gpu.name ? &cmd->gpu : NULL};
-    status = view.gpu ? inspect_gpu(&in, view.gpu) : view.by ? 0 : add_usage(cmd, &in, &note);
+    status = view.gpu             ? inspect_gpu(&in, view.gpu)
+             : view.by != BY_NONE ? 0
+                                  : add_usage(cmd, &in, &note);
     view.note = note;
     if (!status) status = cmd->json ? inspect_json(&in, &view) : inspect_table(&in, &view);
   }

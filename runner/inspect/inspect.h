@@ -40,9 +40,6 @@ void inspect_rows(Compile *c, Inspection *out);
 void inspect_close(Inspection *in);
 /* Returns "train, batch 128"; for a smaller last batch also ", the last of an epoch". */
 const char *inspect_block_text(const Inspection *in, uint16_t block);
-Place inspect_place(const Inspection *in, Value v);
-/* Returns the text of the line without leading blanks; "" if the place has no line. */
-const char *inspect_line_text(const Inspection *in, Place place);
 
 /* ---- ptxas.c ---- */
 /* Fills in the usage of every kernel on `arch`, and stores the PTX in *ptx, which may be NULL.
@@ -70,29 +67,36 @@ int inspect_library(Inspection *in);
  * Sets *note if cuDNN is missing. Returns an exit status. */
 int inspect_cudnn(Inspection *in, const char **note);
 
-/* ---- output: each returns an exit status ---- */
+/* ---- groups: rows.c ---- */
 /* How commands are summed. */
+typedef enum InspectSum {
+  BY_WORK,
+  BY_LAYER,
+  BY_LINE,
+  BY_KERNEL, /* equal kernels; products with equal types and sizes */
+  BY_COUNT,
+  BY_NONE = BY_COUNT /* not at all */
+} InspectSum;
 typedef struct InspectBy {
   const char *name;    /* "layer", "work", "line", "kernel" */
   const char *columns; /* in which the commands of a group agree */
-  const char *shown;   /* the column that names the group */
+  const char *keys;    /* what JSON has of a group, beside its sums */
 } InspectBy;
-enum { BY_WORK, BY_LAYER, BY_LINE, BY_KERNEL, BY_COUNT };
-extern const InspectBy inspect_by[BY_COUNT]; /* rows.c */
+extern const InspectBy inspect_by[BY_COUNT];
+/* Returns "fc1", "product", "16: h = relu(fc1(x))" or "fc1_linear_relu". */
+const char *inspect_group_name(Arena *arena, InspectSum by, const Facts *group);
+/* Appends to *out the rows of a block, or its groups. Returns the sum of all. */
+Facts inspect_facts(const Inspection *in, uint16_t block, InspectSum by, FactRows *out);
 
-/* Returns "fc1", "product", "16: h = relu(fc1(x))" or "fc1_linear_relu" for a group. */
-const char *inspect_group_name(Arena *arena, const InspectBy *by, const Facts *group);
-
-/* What to print. `by`: NULL: each command; `gpu`: the GPU of the predictions, or NULL; `note`: a
- * line below, or NULL. */
+/* ---- output: table.c, json.c, diff.c; each returns an exit status ---- */
 typedef struct InspectView {
-  const InspectBy *by;
-  const GpuRequest *gpu;
-  const char *note;
+  InspectSum by;
+  const GpuRequest *gpu; /* the GPU of the predictions, or NULL */
+  const char *note;      /* a line below the tables, or NULL */
 } InspectView;
-int inspect_table(const Inspection *in, const InspectView *view); /* table.c */
-int inspect_json(const Inspection *in, const InspectView *view);  /* json.c */
-int inspect_diff(const Inspection *a, const Inspection *b);       /* diff.c */
+int inspect_table(const Inspection *in, const InspectView *view);
+int inspect_json(const Inspection *in, const InspectView *view);
+int inspect_diff(const Inspection *a, const Inspection *b);
 int inspect_diff_json(const Inspection *a, const Inspection *b);
 /* kernel.c: prints the text, the job's lines and the PTX of one kernel. */
 int inspect_kernel(Inspection *in, const char *name);
@@ -101,10 +105,10 @@ int inspect_kernel(Inspection *in, const char *name);
  * be NULL. */
 uint32_t inspect_kernel_index(const ampc_program *p, const char *name);
 
-/* Appends to *out the rows of a block, or its groups if `by` is not NULL. Returns their sum. */
-Facts inspect_facts(const Inspection *in, uint16_t block, const InspectBy *by, FactRows *out);
 const char *inspect_usage_text(Arena *arena, const Usage *u); /* "32, 1.02 kB", or "-" if unknown */
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row);
+/* Returns a list of groups: what they have in common, and of their sums `keys`. */
+json_t *inspect_groups_json(InspectSum by, const FactRows *groups, const char *keys);
 /* Returns an object with name, batch, remainder (a smaller last batch) and the `every` numbers that
  * fire. */
 json_t *inspect_block_json(const Inspection *in, uint16_t block);

@@ -26,7 +26,7 @@ static json_t *nodes_json(const Inspection *in, const CommandRow *row)
   json_t *out = json_array();
   for (uint32_t i = 0; i < group->n; i++) {
     const Node *n = ir_node(g, group->nodes[i]);
-    Place place = inspect_place(in, group->nodes[i]);
+    Place place = diag_user_place(in->c, n->span);
     json_array_append_new(out,
                           json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)group->nodes[i].id,
                                     "op", op_of(n)->name, "type", ir_type_text(in->c, n), "line",
@@ -44,8 +44,8 @@ static const char predicted_keys[] =
     "elements launches bytes predicted_us bound roof dram_us l2_us issue_us latency_us tensor_us "
     "l2_bytes threads tensor? why_not? own? instructions? instructions_per_element? slots? "
     "longest? walked? measured_us?";
-static const char sum_keys[] = "backward read written bytes flops "
-                               "launches? instructions? predicted_us? measured_us?";
+static const char sum_keys[] = "backward_commands read written bytes flops "
+                               "launches? unavoidable? instructions? predicted_us? measured_us?";
 
 json_t *inspect_row_json(const Inspection *in, const CommandRow *row)
 {
@@ -77,14 +77,13 @@ static json_t *commands_json(const Inspection *in, uint16_t block, bool predicte
   return out;
 }
 
-static json_t *groups_json(const InspectBy *by, const FactRows *groups)
+json_t *inspect_groups_json(InspectSum by, const FactRows *groups, const char *keys)
 {
   json_t *out = json_array();
   for (uint32_t i = 0; i < groups->n; i++) {
-    json_t *row = json_pack("{s:s}", by->name, facts_text(&groups->at[i], by->shown));
-    if (by == &inspect_by[BY_KERNEL]) facts_into(row, &groups->at[i], "template types shape times");
-    facts_into(row, &groups->at[i], "commands source?");
-    facts_into(row, &groups->at[i], sum_keys);
+    json_t *row = facts_json(&groups->at[i], inspect_by[by].keys);
+    facts_into(row, &groups->at[i], "commands");
+    facts_into(row, &groups->at[i], keys);
     json_array_append_new(out, row);
   }
   return out;
@@ -95,11 +94,11 @@ static json_t *block_json(const Inspection *in, const InspectView *view, uint16_
   FactRows groups = {0};
   Facts all = inspect_facts(in, block, view->by, &groups);
   json_t *out = inspect_block_json(in, block);
+  if (view->gpu) all.unavoidable = gpu_unavoidable(in, block, all.bytes);
+  if (view->gpu && view->by != BY_NONE) facts_sort(&groups, "predicted_us");
   if (groups.n) facts_into(out, &all, sum_keys);
-  if (groups.n && view->gpu)
-    json_object_set_new(out, "unavoidable", json_real(gpu_unavoidable(in, block, all.bytes)));
-  if (view->by)
-    json_object_set_new(out, "groups", groups_json(view->by, &groups));
+  if (view->by != BY_NONE)
+    json_object_set_new(out, "groups", inspect_groups_json(view->by, &groups, sum_keys));
   else
     json_object_set_new(out, "commands", commands_json(in, block, view->gpu != NULL));
   return out;

@@ -55,14 +55,16 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
   const Group *group = &in->c->graph->groups.at[row->group];
   Text out = text_new(in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
-    Place p = inspect_place(in, group->nodes[i]);
+    Place p = diag_user_place(in->c, ir_node(in->c->graph, group->nodes[i])->span);
     bool seen = !p.source;
     for (uint32_t k = 0; k < i && !seen; k++) {
-      Place q = inspect_place(in, group->nodes[k]);
+      Place q = diag_user_place(in->c, ir_node(in->c->graph, group->nodes[k])->span);
       seen = q.source == p.source && q.line == p.line;
     }
     if (seen) continue;
-    text_printf(&out, "%s:%u: %s\n", p.source->shown, p.line, inspect_line_text(in, p));
+    Facts f = facts_none();
+    facts_place(&f, in->c, p);
+    text_printf(&out, "%s:%u: %s\n", f.file, p.line, f.source);
   }
   if (!out.n) text_puts(&out, "(made by the compiler; no line of the job)\n");
   return out;

@@ -179,12 +179,14 @@ static const char *work_text(Compile *c, uint32_t group)
   const Graph *g = c->graph;
   const char *frame = frame_text(c, main_part(g, group)), *dot = strchr(frame, '.');
   CommandKind kind = command_of(g, group)->kind;
-  CostPart part = predict_part(c, group);
   if (kind == COMMAND_gemm) return "product";
   if (kind == COMMAND_conv) return "convolution";
+  CostPart part = predict_part(c, group);
+  const Node *main = group_main_node(g, group);
   if (part == PART_tiles) return "attention";
   if (part == PART_casts) return "cast";
-  if (part == PART_state && !group_main_node(g, group)->layer) return "optimizer";
+  if (part == PART_state && !main->layer)
+    return optimizer_name_of(g, main) ? "optimizer" : "metric";
   if (draws(g, &g->groups.at[group])) return "random";
   if (strcmp(frame, "map") == 0) return "elementwise";
   if (strcmp(frame, "own") == 0) return "own op";
@@ -198,50 +200,31 @@ static bool is_optimizer(const Graph *g, const char *name)
   return false;
 }
 
-/* Returns the layer of the command's main node, or its optimizer: each has one name. */
+/* Returns the layer of the command's main node, or its optimizer; NULL: neither. */
 static const char *layer_text(const Graph *g, uint32_t group)
 {
   const Node *n = group_main_node(g, group);
-  const char *optimizer = n->layer ? NULL : optimizer_name_of(g, n);
-  if (!n->layer) return optimizer ? optimizer : "(no layer)";
+  if (!n->layer) return optimizer_name_of(g, n);
   const char *path = layer_path(g, n->layer);
   return is_optimizer(g, path) ? n->layer : path;
 }
 
-static const char *line_number(const Inspection *in, Place place)
-{
-  if (!place.source) return "-";
-  const char *path = place.source->shown, *slash = strrchr(path, '/');
-  if (strcmp(place.source->path, in->c->options.input) == 0)
-    return arena_printf(in->c->arena, "%u", place.line);
-  return arena_printf(in->c->arena, "%s:%u", slash ? slash + 1 : path, place.line);
-}
-
 /* ---- rows ---- */
-
-/* Sets what tells where a command comes from. */
-static void set_place(const Inspection *in, CommandRow *row)
-{
-  const Graph *g = in->c->graph;
-  const Node *main = group_main_node(g, row->group);
-  Facts *f = &row->facts;
-  f->layer = layer_text(g, row->group);
-  f->backward = main->layer && main->origin.id;
-  f->file = row->place.source ? row->place.source->shown : NULL;
-  f->line = row->place.line;
-  f->where = line_number(in, row->place);
-  f->source = inspect_line_text(in, row->place);
-}
 
 static void set_counts(Compile *c, uint32_t group, Facts *f)
 {
   CommandCount count = command_count(c, group, NULL);
+  const Node *node = group_main_node(c->graph, group);
+  TileLoad tiles;
   f->commands = 1;
+  f->backward_commands = node->layer && node->origin.id;
   f->times = (double)count.times;
   f->read = (double)count.read;
   f->written = (double)count.written;
   f->bytes = f->read + f->written;
   f->flops = (double)count.flops;
+  if (tile_load(c, group, 0, &tiles)) f->flops = load_flops(&tiles.load) * f->times;
+  f->run_flops = f->flops < 0 ? -1 : f->flops / f->times;
   f->elements = (double)walked_elements(c, &c->graph->groups.at[group], main_part(c->graph, group));
 }
 
@@ -259,7 +242,7 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
                     .block = ir_node(c->graph, last)->block,
                     .is = k->kind,
                     .at = k->whole.at,
-                    .place = inspect_place(in, last),
+                    .place = diag_user_place(c, ir_node(c->graph, last)->span),
                     .facts = facts_none()};
   Facts *f = &row.facts;
   f->name = k->name;
@@ -276,29 +259,37 @@ static CommandRow make_row(const Inspection *in, uint32_t group)
     f->block = row.at.block;
     f->launch = arena_printf(c->arena, "%u x %u", row.at.grid, row.at.block);
   }
-  set_place(in, &row);
+  f->layer = layer_text(c->graph, group);
+  facts_place(f, c, row.place);
   set_counts(c, group, f);
   inspect_set_library(in, &row, NULL);
   return row;
 }
 
-const InspectBy inspect_by[] = {[BY_WORK] = {"work", "work", "work"},
-                                [BY_LAYER] = {"layer", "layer", "layer"},
-                                [BY_LINE] = {"line", "where", "where"},
-                                [BY_KERNEL] = {"kernel", "kernel types shape flops", "name"}};
+const InspectBy inspect_by[] = {
+    [BY_WORK] = {"work", "work", "work"},
+    [BY_LAYER] = {"layer", "layer", "layer"},
+    [BY_LINE] = {"line", "file line", "file line source"},
+    [BY_KERNEL] = {"kernel", "kernel kind types shape run_flops",
+                   "name kernel? template types shape times"},
+};
 
-/* Cuts the text of a line to LINE_ROOM bytes. */
-const char *inspect_group_name(Arena *arena, const InspectBy *by, const Facts *group)
+/* Cuts the text of a line to LINE_ROOM bytes, between characters. */
+const char *inspect_group_name(Arena *arena, InspectSum by, const Facts *group)
 {
   enum { LINE_ROOM = 31 };
-  if (by != &inspect_by[BY_LINE]) return facts_text(group, by->shown);
+  if (by == BY_WORK) return group->work;
+  if (by == BY_KERNEL) return group->name;
+  if (by == BY_LAYER) return group->layer ? group->layer : "(no layer)";
   if (!group->file) return "(no line)";
   const char *text = arena_printf(arena, "%s: %s", group->where, group->source);
+  size_t n = LINE_ROOM - 2;
   if (strlen(text) <= LINE_ROOM) return text;
-  return arena_printf(arena, "%.*s..", LINE_ROOM - 2, text);
+  while (n && (text[n] & 0xc0) == 0x80) n--; /* a byte within a character */
+  return arena_printf(arena, "%.*s..", (int)n, text);
 }
 
-Facts inspect_facts(const Inspection *in, uint16_t block, const InspectBy *by, FactRows *out)
+Facts inspect_facts(const Inspection *in, uint16_t block, InspectSum by, FactRows *out)
 {
   Facts sum = facts_none();
   for (uint32_t i = 0, n = 0; i < in->rows.n; i++) {
@@ -308,8 +299,8 @@ Facts inspect_facts(const Inspection *in, uint16_t block, const InspectBy *by, F
       facts_add(&sum, &row->facts);
     else
       sum = row->facts;
-    if (by)
-      facts_group(in->c->arena, out, by->columns, &row->facts);
+    if (by != BY_NONE)
+      facts_group(in->c->arena, out, inspect_by[by].columns, &row->facts);
     else
       vec_push(in->c->arena, out, row->facts);
   }
@@ -344,21 +335,4 @@ const char *inspect_block_text(const Inspection *in, uint16_t block)
   const BlockInfo *b = &in->c->graph->blocks.at[block];
   return arena_printf(in->c->arena, "%s%s", ir_block_text(in->c, block),
                       b->remainder ? ", the last of an epoch" : "");
-}
-
-Place inspect_place(const Inspection *in, Value v)
-{
-  Span span = diag_user_span(in->c, ir_node(in->c->graph, v)->span);
-  Place place = {0};
-  if (span.end) place = diag_place(in->c, span);
-  return place.source && !place.source->builtin ? place : (Place){0};
-}
-
-const char *inspect_line_text(const Inspection *in, Place place)
-{
-  if (!place.source) return "";
-  uint32_t n;
-  const char *s = diag_line_text(in->c, &place, &n), *end = s + n;
-  while (s < end && (*s == ' ' || *s == '\t')) s++;
-  return arena_shown(in->c->arena, arena_strndup(in->c->arena, s, (size_t)(end - s)), "\t");
 }

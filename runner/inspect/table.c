@@ -22,22 +22,20 @@ static const char *columns_of(const Inspection *in, const InspectView *view)
 {
   bool libraries = false;
   for (uint32_t i = 0; i < in->rows.n; i++) libraries |= in->rows.at[i].facts.library != NULL;
-  bool kernels = view->by == &inspect_by[BY_KERNEL];
-  if (view->by)
+  if (view->by != BY_NONE)
     return arena_printf(in->c->arena, "name<%s %s",
-                        kernels ? "20 types!4 shape!5 times!2" : "12 commands!2 backward!3",
+                        view->by == BY_KERNEL ? "20 types!4 shape!5 times!2"
+                                              : "12 commands!2 backward_commands!3",
                         view->gpu ? "launches!1 bytes instructions!3 predicted_us of_predicted "
                                     "measured_us"
                                   : "read written of_bytes!1 flops");
   if (view->gpu)
     return "name<24 where!4 types!7<11 shape!8 threads!5 instructions_per_element!3 bytes "
            "l2_bytes!6 predicted_us measured_us bound roof!2 ops!9<16 why!1<18";
-  if (view->by)
-    return "name<12 types!4 shape!5 commands!2 backward!3 read written of_bytes!1 flops";
-  return libraries ? "name<26 where!1 types!2<14 shape!4 launch!7 frame<12 read written flops "
-                     "@!3<12 ops!5<16"
-                   : "name<26 where!1 types!2<14 shape!4 launch!7 frame!6<12 read written flops "
-                     "@!3<12 ops!5<16";
+  return arena_printf(in->c->arena,
+                      "name<26 where!1 types!2<14 shape!4 launch!7 frame%s<12 read written flops "
+                      "@!3<12 ops!5<16",
+                      libraries ? "" : "!6");
 }
 
 /* ---- rows ---- */
@@ -54,21 +52,15 @@ static void add_commands(const Inspection *in, uint16_t block, bool predicted, F
   }
 }
 
-/* Adds a group, or the sum of all. `key`: its name. */
-static void add_group(const char *key, Facts group, const Facts *all, FactTable *t)
+static void add_groups(const FactRows *groups, InspectSum by, const Facts *all, FactTable *t)
 {
-  group.name = key;
-  group.of_bytes = all->bytes > 0 ? group.bytes / all->bytes : 0;
-  group.of_predicted = all->predicted_us > 0 ? group.predicted_us / all->predicted_us : -1;
-  facts_row(t, group.predicted_us >= 0 ? group.predicted_us : group.bytes, &group, NULL);
-}
-
-static void add_groups(FactRows *groups, const InspectBy *by, const Facts *all, FactTable *t)
-{
-  if (all->predicted_us >= 0) facts_sort(groups, "predicted_us");
-  for (uint32_t i = 0; i < groups->n; i++)
-    add_group(inspect_group_name(t->of.arena, by, &groups->at[i]), groups->at[i], all, t);
-  add_group("all", *all, all, t);
+  t->of.sorted = all->predicted_us >= 0;
+  for (uint32_t i = 0; i < groups->n; i++) {
+    Facts group = groups->at[i];
+    group.name = inspect_group_name(t->of.arena, by, &group);
+    facts_shares(&group, all);
+    facts_row(t, t->of.sorted ? group.predicted_us : group.bytes, &group, NULL);
+  }
 }
 
 /* ---- sums ---- */
@@ -81,13 +73,13 @@ static void say_sums(const Facts *all, Table *t)
             count_text(t->arena, all->flops > 0 ? all->flops : 0));
 }
 
-static void say_predicted(const Inspection *in, uint16_t block, const Facts *all, Table *t)
+static void say_predicted(const Facts *all, Table *t)
 {
   Arena *a = t->arena;
   bool measured = all->measured_us > 0;
   table_say(t, 2, "  %.0f commands, %.0f nodes of a CUDA graph: %s moved (%s unavoidable)",
             all->commands, all->launches, bytes_text(a, all->bytes),
-            bytes_text(a, gpu_unavoidable(in, block, all->bytes)));
+            bytes_text(a, all->unavoidable));
   table_say(t, 2, "  %s instructions in our kernels; predicted time %s%s%s",
             count_text(a, all->instructions > 0 ? all->instructions : 0),
             time_text(a, all->predicted_us), measured ? ", measured " : "",
@@ -100,15 +92,16 @@ static void put_block(const Inspection *in, const InspectView *view, uint16_t bl
   FactRows rows = {0};
   Facts all = inspect_facts(in, block, view->by, &rows);
   if (!rows.n) return;
+  if (view->gpu) all.unavoidable = gpu_unavoidable(in, block, all.bytes);
   table_say(&t->of, 2, "\n%s", inspect_block_text(in, block));
-  if (view->by)
+  if (view->by != BY_NONE)
     add_groups(&rows, view->by, &all, t);
   else
     add_commands(in, block, view->gpu != NULL, t);
   table_put(&t->of);
   if (view->gpu)
-    say_predicted(in, block, &all, &t->of);
-  else if (!view->by)
+    say_predicted(&all, &t->of);
+  else
     say_sums(&all, &t->of);
 }
 
@@ -116,23 +109,24 @@ static void put_block(const Inspection *in, const InspectView *view, uint16_t bl
 
 static void put_title(const Inspection *in, const InspectView *view, Table *t)
 {
-  Text more = text_new(t->arena);
+  Text head = text_new(t->arena);
   const ampc_program *p = in->c->program;
+  const Gpu *gpu = view->gpu ? gpu_find(view->gpu->name) : NULL;
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].is == COMMAND_kernel;
-  text_printf(&more, "%u commands, %u of them kernels", in->rows.n, kernels);
-  for (uint32_t i = 0; i < in->n_archs; i++)
-    text_printf(&more, "%s%s", i ? ", " : "; ", in->arch[i]);
-  if (in->n_archs) text_puts(&more, ": registers, shared memory, spills");
-  if (view->by) more = text_new(t->arena), text_printf(&more, "by %s", view->by->name);
-  if (view->gpu) {
-    const Gpu *g = gpu_find(view->gpu->name);
-    const char *by = view->by ? arena_printf(t->arena, ", %s", more.at) : "";
-    table_say(t, 2, "%s: %s, predicted for %s (%s)%s", p->source, p->precision, g->model, g->arch,
-              by);
-  } else {
-    table_say(t, 2, "%s: %s, %s, %s", p->source, p->precision, in->c->options.target, more.at);
-  }
+  text_printf(&head, "%s: %s, ", p->source, p->precision);
+  if (gpu)
+    text_printf(&head, "predicted for %s (%s)", gpu->model, gpu->arch);
+  else
+    text_puts(&head, in->c->options.target);
+  if (view->by != BY_NONE)
+    text_printf(&head, ", by %s", inspect_by[view->by].name);
+  else if (!gpu)
+    text_printf(&head, ", %u commands, %u of them kernels", in->rows.n, kernels);
+  for (uint32_t i = 0; i < in->n_archs && !gpu; i++)
+    text_printf(&head, "%s%s", i ? ", " : "; ", in->arch[i]);
+  if (in->n_archs && !gpu) text_puts(&head, ": registers, shared memory, spills");
+  table_say(t, 2, "%s", head.at);
 }
 
 static void put_assumptions(const GpuRequest *request, Table *t)
@@ -153,7 +147,7 @@ int inspect_table(const Inspection *in, const InspectView *view)
   FactTable t;
   facts_open(&t, in->c->arena, NULL, &in->c->options.view, columns_of(in, view), in->arch,
              in->n_archs);
-  if (view->by) t.of.columns[t.of.key].title = view->by->name;
+  if (view->by != BY_NONE) t.of.columns[t.of.key].title = inspect_by[view->by].name;
   put_title(in, view, &t.of);
   for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, view, (uint16_t)i, &t);
   if (view->gpu) put_assumptions(view->gpu, &t.of);

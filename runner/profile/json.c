@@ -22,20 +22,13 @@ static json_t *commands_json(const Measured *m, const ProfileBlock *b)
   return out;
 }
 
-static json_t *sums_json(const Measured *m, const ProfileBlock *b, const InspectBy *by)
+static json_t *sums_json(const Measured *m, const ProfileBlock *b, InspectSum by)
 {
   FactRows rows = {0};
-  json_t *out = json_array();
   inspect_facts(m->in, b->block, by, &rows);
   facts_sort(&rows, "measured_us");
-  for (uint32_t i = 0; i < rows.n; i++) {
-    json_t *row = json_pack("{s:s}", by->name, facts_text(&rows.at[i], by->shown));
-    facts_into(
-        row, &rows.at[i],
-        "commands measured_us predicted_us memory_us arithmetic_us limit_us idle_us source?");
-    json_array_append_new(out, row);
-  }
-  return out;
+  return inspect_groups_json(by, &rows,
+                             "measured_us predicted_us memory_us arithmetic_us limit_us idle_us");
 }
 
 static json_t *block_json(const Measured *m, const ProfileBlock *b)
@@ -47,9 +40,9 @@ static json_t *block_json(const Measured *m, const ProfileBlock *b)
                 "measured_us", b->us, "step_us", b->step_us, "loader_us", b->load_us, "upload_us",
                 b->upload_us, "wait_us", b->wait_us);
   json_object_update_new(out, more);
-  for (int i = 0; i <= BY_LINE; i++)
-    json_object_set_new(out, arena_printf(m->in->c->arena, "by_%s", inspect_by[i].name),
-                        sums_json(m, b, &inspect_by[i]));
+  json_object_set_new(out, "by_work", sums_json(m, b, BY_WORK));
+  json_object_set_new(out, "by_layer", sums_json(m, b, BY_LAYER));
+  json_object_set_new(out, "by_line", sums_json(m, b, BY_LINE));
   json_object_set_new(out, "commands", commands_json(m, b));
   return out;
 }

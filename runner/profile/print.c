@@ -7,28 +7,30 @@ enum { USUAL_ROWS = 12 };
 
 static void put_commands(const Measured *m, const ProfileBlock *b, FactTable *t)
 {
+  FactRows rows = {0};
+  Facts all = inspect_facts(m->in, b->block, BY_NONE, &rows);
   t->of.columns[t->of.key].title = "command";
-  for (uint32_t i = b->first; i < b->first + b->n; i++) {
-    Facts f = m->rows[i].row->facts;
-    f.commands = -1;
-    facts_row(t, f.measured_us, &f, NULL);
+  for (Facts *f = rows.at; f < rows.at + rows.n; f++) {
+    f->commands = -1;
+    facts_shares(f, &all);
+    facts_row(t, f->measured_us, f, NULL);
   }
   table_put(&t->of);
 }
 
-/* A group has a name and sums; which line, types and shape its commands have is left out. */
-static void put_sums(const Measured *m, const ProfileBlock *b, const InspectBy *by, FactTable *t)
+/* Which line, types and shape the commands of a group have is left out. */
+static void put_sums(const Measured *m, const ProfileBlock *b, InspectSum by, FactTable *t)
 {
   FactRows rows = {0};
-  inspect_facts(m->in, b->block, by, &rows);
+  Facts all = inspect_facts(m->in, b->block, by, &rows);
   facts_sort(&rows, "measured_us");
-  t->of.columns[t->of.key].title = by->name;
+  t->of.columns[t->of.key].title = inspect_by[by].name;
   for (uint32_t i = 0; i < rows.n; i++) {
     Facts f = rows.at[i];
-    bool lines = by == &inspect_by[BY_LINE];
     f.name = inspect_group_name(t->of.arena, by, &f);
     f.where = f.work = f.types = f.shape = f.limited_by = NULL;
-    if (lines) f.commands = -1;
+    if (by == BY_LINE) f.commands = -1;
+    facts_shares(&f, &all);
     facts_row(t, f.measured_us, &f, NULL);
   }
   text_puts(t->of.out, "\n");
@@ -39,7 +41,7 @@ static void put_sums(const Measured *m, const ProfileBlock *b, const InspectBy *
 static void say_block(const Measured *m, const ProfileBlock *b, Table *t)
 {
   FactRows rows = {0};
-  Facts all = inspect_facts(m->in, b->block, NULL, &rows);
+  Facts all = inspect_facts(m->in, b->block, BY_NONE, &rows);
   double own = b->step_us - (m->threads ? b->us : b->wait_us);
   const char *model =
       m->gpu ? arena_printf(t->arena, ", predicted %s", time_text(t->arena, all.predicted_us)) : "";
@@ -94,7 +96,7 @@ void profile_print(const Measured *m)
     say_block(m, b, &t.of);
     if (m->in->c->graph->blocks.at[b->block].kind != AMPC_TRAIN) continue;
     put_commands(m, b, &t);
-    for (int i = 0; i <= BY_LINE; i++) put_sums(m, b, &inspect_by[i], &t);
+    for (InspectSum by = BY_WORK; by <= BY_LINE; by++) put_sums(m, b, by, &t);
   }
   explain_columns(m, &t.of);
   table_close(&t.of);

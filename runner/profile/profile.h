@@ -41,6 +41,7 @@ typedef struct Measured {
 /* Fills in blocks and rows from the spans in m->profile. `rt` is the runtime that was profiled. */
 void profile_sum(Measured *m, const ampc_runtime *rt);
 
+const char *profile_layer(const CommandRow *row); /* "(no layer)" if it has none */
 /* If a tool of NVIDIA watches this process, lets the profile report ranges to it. */
 void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *rt);
 

@@ -74,6 +74,11 @@ static CommandRow **rows_of_bound(const Inspection *in, const ampc_runtime *rt)
   return out;
 }
 
+const char *profile_layer(const CommandRow *row)
+{
+  return row->facts.layer ? row->facts.layer : "(no layer)";
+}
+
 void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *rt)
 {
   if (!(p->nvtx = nvtx_open())) return;
@@ -81,9 +86,9 @@ void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *r
   RangeName *names = arena_array(in->c->arena, RangeName, rt->n_bound + 1);
   for (uint32_t i = 0; i < rt->n_bound; i++)
     if (rows[i])
-      names[i] = (RangeName){
-          rows[i]->facts.layer,
-          arena_printf(in->c->arena, "%s, line %s", rows[i]->facts.name, rows[i]->facts.where)};
+      names[i] = (RangeName){profile_layer(rows[i]),
+                             arena_printf(in->c->arena, "%s, line %s", rows[i]->facts.name,
+                                          rows[i]->facts.where ? rows[i]->facts.where : "-")};
   p->names = names;
 }
 
@@ -193,9 +198,9 @@ static void finish_row(const Measured *m, const ProfileBlock *b, ProfileRow *r)
   if (m->threads) r->busy[0] = r->us - r->busy[0];
   for (uint32_t t = 0; t < m->threads; t++) busy += r->busy[t] /= steps;
   f->measured_us = r->us / steps;
-  f->least_us = r->least;
+  if (r->runs) f->least_us = r->least;
   f->runs = (double)r->runs / steps;
-  if (m->threads) f->idle_us = f->measured_us - busy / m->threads;
+  if (m->threads) f->idle_us = fmax(0, f->measured_us - busy / m->threads);
 }
 
 static void finish(Measured *m)
@@ -243,7 +248,6 @@ static void set_limits(const Measured *m)
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
     for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
       Facts *f = &r->row->facts;
-      f->of_measured = b->us > 0 ? f->measured_us / b->us : 0;
       if (f->memory_us < 0) continue; /* a GPU whose rates are unknown */
       f->limit_us = fmax(f->memory_us, f->arithmetic_us);
       f->limited_by = f->memory_us < f->arithmetic_us ? "FLOPs" : "memory";

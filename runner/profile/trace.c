@@ -64,11 +64,11 @@ static void add_commands(const Trace *t)
     const ProfileRow *first = m->row_of[all->at[i].which];
     for (next = i + 1; next < all->n; next++) {
       const ProfileRow *r = m->row_of[all->at[next].which];
-      if (strcmp(r->row->facts.layer, first->row->facts.layer) != 0 ||
+      if (strcmp(profile_layer(r->row), profile_layer(first->row)) != 0 ||
           all->at[next].begin > all->at[next - 1].end)
         break;
     }
-    add_event(t, command_track(m), "layer", first->row->facts.layer, all->at[i].begin,
+    add_event(t, command_track(m), "layer", profile_layer(first->row), all->at[i].begin,
               all->at[next - 1].end, NULL);
     for (size_t k = i; k < next; k++) {
       const ProfileRow *r = m->row_of[all->at[k].which];

@@ -1,5 +1,5 @@
 /* The table of the step's commands, and the texts of its kernels. Commands that launch the same
- * kernel share a row. So do commands of a library with the same types and shape. */
+ * kernel share a row. So do commands of a library with equal types, shapes and FLOPs. */
 #include "report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 static FactRows rows_of(const Report *r)
 {
   FactRows rows = {0};
-  if (r->e.blocks.n) inspect_facts(&r->in, r->e.blocks.at[0].block, &inspect_by[BY_KERNEL], &rows);
+  if (r->e.blocks.n) inspect_facts(&r->in, r->e.blocks.at[0].block, BY_KERNEL, &rows);
   facts_sort(&rows, "predicted_us");
   return rows;
 }

@@ -16,8 +16,8 @@ static const char probe_like[] =
 static const char profile_like[] =
     "{'device': '', 'precision': '', 'threads?': 0, 'predicted_for?': '', 'blocks': [{'name': '', "
     "'train': true, 'batch': 0, 'runs': 0, 'measured_us': 0, 'loader_us': 0, 'upload_us': 0, "
-    "'by_work': [{'work': '', " TIMES "}], 'by_layer': [{'layer': '', " TIMES "}], "
-    "'by_line': [{'line': '', 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
+    "'by_work': [{'work': '', " TIMES "}], 'by_layer': [{'layer?': '', " TIMES "}], "
+    "'by_line': [{'line': 0, 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
 static const char tune_like[] =
     "{'job': '', 'gpu': '', 'steps': 0, 'bound?': 0, 'chosen?': '', "
     "'modules': [{'path': '', 'type': '', 'parent': 0, 'own': true, 'greatest?': 0, 'least?': 0, "

@@ -374,8 +374,8 @@ function drawProfile() {
   const blocks = p.blocks.filter(b => b.train).map(b => {
     const slowest = [...b.commands].sort((x, y) => y.measured_us - x.measured_us).slice(0, most);
     const predicted = b.commands.reduce((a, c) => a + (c.predicted_us || 0), 0);
-    const line = s => make("span", {class: "mono"}, `${s.line}${s.source ? ": " + s.source : ""}`);
-    const tables = [["work", s => s.work, b.by_work], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
+    const line = s => make("span", {class: "mono"}, s.line ? `${s.line}: ${s.source}` : "(no line)");
+    const tables = [["work", s => s.work, b.by_work], ["layer", s => s.layer || "(no layer)", b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
     return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.measured_us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}. Besides: ${time(b.loader_us)} of waiting for data, ${time(b.upload_us)} of copying the batch to the device.`),
       tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.measured_us)); d.open = i === 0; return d; })];
   });

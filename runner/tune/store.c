@@ -100,7 +100,8 @@ static bool read_trial(Tune *t, const json_t *from)
 {
   const char *text = json_string_value(json_object_get(from, "precision"));
   const json_t *types = json_object_get(from, "types");
-  if (!text || json_array_size(types) != t->units.n) return false;
+  bool predicted = json_object_get(from, "predicted_us") != NULL; /* an older file has "us" */
+  if (!text || !predicted || json_array_size(types) != t->units.n) return false;
   uint8_t *kinds = arena_array(t->arena, uint8_t, t->units.n);
   for (uint32_t i = 0; i < t->units.n; i++) {
     const char *name = json_string_value(json_array_get(types, i));
