@@ -57,7 +57,7 @@ def step_row(pair, one):
     net, precision = pair.rsplit("-", 1)
     cells = [net, precision] + [number(ms[way], "{:.3f}") for way in WAYS]
     cells += [times(ms[way], ms["ampc"]) for way in WAYS[1:]]
-    cells += [number(one["ampc"].get("samples_per_second"), "{:.0f}"), number(blocks_of(one)[0].get("us"), "{:.0f}"),
+    cells += [number(one["ampc"].get("samples_per_second"), "{:.0f}"), number(blocks_of(one)[0].get("predicted_us"), "{:.0f}"),
               " / ".join(number(one[way].get("memory_bytes") and one[way]["memory_bytes"] / 1e6, "{:.0f}") for way in WAYS),
               " / ".join(number(one[way].get("ready_seconds"), "{:.1f}") for way in WAYS),
               " / ".join(loss(one[way], "first_loss") for way in WAYS),
@@ -82,13 +82,13 @@ def strange_losses(pair, one):
 
 def command_rows(pair, one):
     """The ten commands that take longest: predicted and measured times."""
-    known = [c for c in blocks_of(one)[0]["commands"] if c["cost"].get("measured_us")]
-    known.sort(key=lambda c: -c["cost"]["measured_us"])
+    known = [c for c in blocks_of(one)[0]["commands"] if c.get("measured_us")]
+    known.sort(key=lambda c: -c["measured_us"])
     rows, near = [], 0
     for c in known[:10]:
-        us, measured = c["cost"]["us"], c["cost"]["measured_us"]
+        us, measured = c["predicted_us"], c["measured_us"]
         near += abs(us - measured) <= NEAR * measured
-        rows.append(f"| {pair} | {c['name']} | {measured:.1f} | {us:.1f} | {us / measured:.2f} | {c['cost']['bound']} |")
+        rows.append(f"| {pair} | {c['name']} | {measured:.1f} | {us:.1f} | {us / measured:.2f} | {c['bound']} |")
     return rows, near, len(known[:10])
 
 
@@ -120,7 +120,7 @@ def put_predictions(folder, *gpus):
     print(f"| net | precision | batch | {' | '.join(gpus)} | measured, h200 | h200 / measured |\n" + "|---" * (5 + len(gpus)) + "|")
     for pair in sorted({os.path.basename(path).split(".")[0] for path in glob.glob(os.path.join(folder, "*.json"))}):
         block = {gpu: read(os.path.join(folder, f"{pair}.{gpu}.json"))["blocks"][0] for gpu in gpus}
-        ms = {gpu: block[gpu]["us"] / 1e3 for gpu in gpus}
+        ms = {gpu: block[gpu]["predicted_us"] / 1e3 for gpu in gpus}
         cells = [*pair.rsplit("-", 1), str(block[gpus[0]]["batch"]), *(f"{ms[gpu]:.3g}" for gpu in gpus)]
         cells += [number(MEASURED.get(pair), "{:.3g}"), times(ms.get("h200"), MEASURED.get(pair))]
         print("| " + " | ".join(cells) + " |")

@@ -95,7 +95,7 @@ class Compiled:
         self.net, self.gpus = net, gpus
         inspected = json.loads(output(amp, "inspect", "--gpu", args.gpu, "--json", *arguments))
         block = inspected["blocks"][0]
-        self.us = {c["name"]: c["cost"]["us"] for c in block["commands"]}
+        self.us = {c["name"]: c["predicted_us"] for c in block["commands"]}
         self.dram = inspected["gpu"]["dram_gbs"]
         self.plan = read_plan(output(ampc, "--emit=plan", *target, *arguments))
         unknown = {c[0] for c in self.plan if c[1] == "command"} - set(self.us)

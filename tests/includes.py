@@ -47,7 +47,8 @@ ROOMS = {
     "compiler": "graph kernel passes syntax",
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",
-    "compiler/explain": "compiler cost",
+    "compiler/facts": "diag",
+    "compiler/explain": "compiler cost facts",
     "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",
     "runtime/data": "runtime/data/formats",
@@ -63,7 +64,7 @@ ROOMS = {
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",
     "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/state",
-    "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/nvrtc"
+    "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/facts compiler/kernel compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime"
                     " runtime/train",

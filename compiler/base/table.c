@@ -48,9 +48,11 @@ static const char *amount_text(Arena *arena, char kind, double amount)
   case 'b':
     return bytes_text(arena, amount);
   case 's':
-    return arena_printf(arena, "%.1f %%", amount);
+    return amount < 0 ? "-" : arena_printf(arena, "%.1f %%", amount);
   case 't':
     return time_text(arena, amount);
+  case 'r':
+    return amount < 0 ? "-" : arena_printf(arena, "%.1f", amount);
   default:
     return NULL;
   }
@@ -137,6 +139,7 @@ static const char *read_column(Arena *arena, const char *s, TableColumn *out)
   if (kind) out->kind = *end;
   end += kind;
   if (*end == '~') out->loose = true, end++;
+  if (*end == '=') out->fixed = true, end++;
   if (*end == '!') out->drop = (int)strtol(end + 1, &end, 10);
   if (*end == '<') out->least = (int)strtol(end + 1, &end, 10);
   return *end ? end + 1 : end;
@@ -186,7 +189,8 @@ static bool fold_into(const Table *t, TableRow *into, const TableRow *row)
   const char *key = text_common(t->arena, into->text[t->key], row->text[t->key]);
   if (!key) return false;
   into->text[t->key] = key;
-  for (uint32_t i = 0; i < t->n; i++) into->amount[i] += row->amount[i];
+  for (uint32_t i = 0; i < t->n; i++)
+    if (!t->columns[i].fixed) into->amount[i] += row->amount[i];
   into->cost += row->cost;
   return ++into->n;
 }
@@ -327,7 +331,7 @@ void table_put(Table *t)
   const char *titles[TABLE_COLUMNS];
   uint32_t all = t->rows.n, n = t->view.top && t->view.top < all ? t->view.top : all;
   finish_rows(t);
-  if (t->view.top) qsort(t->rows.at, all, sizeof *t->rows.at, by_cost);
+  if (t->view.top || t->sorted) qsort(t->rows.at, all, sizeof *t->rows.at, by_cost);
   t->rows.n = n;
   for (uint32_t i = 0; i < t->n; i++) {
     width[i] = natural_width(t, i);

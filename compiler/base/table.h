@@ -12,9 +12,10 @@
  * --wide turns off all steps but the first. --top N keeps the N rows with the highest cost.
  *
  * A text defines the columns: "line:number!1|layer:key<10|bytes:bytes|why". Each has a title, then
- * optionally a kind, `~`, `!` and `<`. A column of measured amounts has `~`: step 2 also combines
- * rows that differ there. Kinds: text (the default); key: the subject of the row; number:
- * text, flush right; and the amounts count, bytes, share (a percentage), time (in microseconds). */
+ * optionally a kind, `~`, `=`, `!` and `<`. A column of measured amounts has `~`: step 2 also
+ * combines rows that differ there. Step 2 does not add up amounts of a column with `=`. Kinds: text
+ * (the default); key: the subject of the row; number: text, flush right; and the amounts count,
+ * bytes, share (a percentage), ratio, time (in microseconds). */
 #pragma once
 #include "arena.h"
 
@@ -35,6 +36,7 @@ typedef struct TableColumn {
   const char *title;
   char kind;  /* the first letter of the kind; 0: text */
   bool loose; /* `~`: rows that differ here become one row nevertheless */
+  bool fixed; /* `=`: equal amounts are not added up */
   int drop;   /* the number after `!`; 0: never dropped */
   int least;  /* the number after `<`; 0: never narrower than its texts */
 } TableColumn;
@@ -55,6 +57,7 @@ typedef struct Table {
   /* n: number of columns; key: index of the key column, or TABLE_COLUMNS */
   uint32_t n, key;
   VEC(TableRow) rows;
+  bool sorted;                         /* set by the caller: the highest cost first */
   bool folded, dropped[TABLE_COLUMNS]; /* rows, columns: in any table that was printed */
 } Table;
 

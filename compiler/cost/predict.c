@@ -82,38 +82,47 @@ static CostPart part_of_kernel(const Graph *g, const Group *group)
   return state ? PART_state : PART_kernels;
 }
 
+CostPart predict_part(Compile *c, uint32_t group)
+{
+  TileLoad tiles;
+  CommandKind kind = command_of(c->graph, group)->kind;
+  if (kind == COMMAND_gemm || kind == COMMAND_conv) return PART_products;
+  if (tile_load(c, group, 0, &tiles)) return PART_tiles;
+  return part_of_kernel(c->graph, &c->graph->groups.at[group]);
+}
+
 /* ---- products ---- */
 
 static void take_product(Prediction *p, const Gpu *gpu)
 {
   ProductLoad aligned = p->load;
-  Cost cost = gpu_product_cost(gpu, &p->load);
   aligned.aligned = true;
-  p->part = PART_products;
   p->product = true;
-  p->us = cost.us;
+  p->cost = gpu_product_cost(gpu, &p->load);
   p->aligned_us = gpu_product_cost(gpu, &aligned).us;
   p->against = tensor_against(gpu, &p->load);
-  p->busy = cost.in_flight / 128 / gpu->multiprocessors;
+  p->busy = p->cost.in_flight / 128 / gpu->multiprocessors;
 }
+
+/* Sets the prediction of attention, for a GPU or for a processor. */
+static void take_tiles(Prediction *p, const TileLoad *t, Cost cost, const char *against)
+{
+  p->product = true;
+  p->load = t->load;
+  p->busy = 1;
+  p->cost = cost;
+  p->aligned_us = cost.us;
+  p->against = against;
+  p->count.flops = (int64_t)load_flops(&t->load) * p->count.times;
+}
+
+/* ---- the quick model of ampc's own kernels ---- */
 
 /* Returns the time of FMAs on f32 lanes, which most of ampc's own kernels use. */
 static double own_product_us(const Gpu *gpu, double flops)
 {
   const double reached = 0.5;
   return flops / (2 * reached * results_a_us(gpu, gpu->lanes_f32));
-}
-
-static void take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group, double bytes)
-{
-  const ampc_conv *d = &command_of(c->graph, group)->conv;
-  p->load = conv_load(c, d, bytes);
-  take_product(p, gpu);
-  const char *against = conv_against(c, d);
-  if (!against) return;
-  p->against = against;
-  p->us = fmax(own_product_us(gpu, load_flops(&p->load)), bytes / (gpu->dram * 1e3));
-  p->aligned_us = p->us;
 }
 
 /* Returns the time of ampc's attention on tensor cores. The instructions that a lane issues for a
@@ -136,84 +145,137 @@ static double own_tiles_us(const Gpu *gpu, const TileLoad *t)
          t->draws * A_LONE_DRAW / results_a_us(gpu, gpu->lanes_int);
 }
 
-/* Sets the prediction of attention, for a GPU or for a processor. */
-static void take_tiles(Prediction *p, const TileLoad *t, double us, const char *against)
+static void quick_kernel(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group)
 {
-  p->part = PART_tiles;
-  p->product = true;
-  p->load = t->load;
-  p->busy = 1;
-  p->us = p->aligned_us = us;
-  p->against = against;
-  p->count.flops = (int64_t)load_flops(&t->load) * p->count.times;
+  const Graph *g = c->graph;
+  TileLoad tiles;
+  if (tile_load(c, group, p->bytes, &tiles)) {
+    const char *own =
+        gpu_has_tensor(gpu, &tiles.load) ? tiles.by : tensor_against(gpu, &tiles.load);
+    take_tiles(p, &tiles, (Cost){.us = own_tiles_us(gpu, &tiles)}, tiles.tensor ? NULL : own);
+    return;
+  }
+  double flops = (double)p->count.flops / (double)p->count.times;
+  p->cost.us = kernel_us(g, gpu, &g->groups.at[group], p->bytes, flops);
 }
 
-static void take_tiles_on_gpu(Prediction *p, const Gpu *gpu, const TileLoad *t)
+static void quick_conv(Prediction *p, const Gpu *gpu)
 {
-  const char *own = gpu_has_tensor(gpu, &t->load) ? t->by : tensor_against(gpu, &t->load);
-  double us = t->library ? tile_cost(gpu, t).us : own_tiles_us(gpu, t);
-  take_tiles(p, t, us, t->library || t->tensor ? NULL : own);
+  p->against = p->own;
+  p->cost.us = fmax(own_product_us(gpu, load_flops(&p->load)), p->bytes / (gpu->dram * 1e3));
+  p->aligned_us = p->cost.us;
+}
+
+static bool take_conv(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
+                      const KernelModel *model)
+{
+  const ampc_conv *d = &command_of(c->graph, group)->conv;
+  p->load = conv_load(c, d, p->bytes);
+  take_product(p, gpu);
+  double roof = p->cost.roof_us;
+  p->own = model && model->no_library ? "own kernels: no cuDNN" : conv_against(c, d);
+  bool good = true;
+  if (p->own && model)
+    good = model->conv(model->context, d, p);
+  else if (p->own)
+    quick_conv(p, gpu);
+  p->cost.roof_us = roof;
+  return good;
 }
 
 /* ---- on the processor of this machine ---- */
 
-static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group, double bytes)
+static void predict_on_cpu(Prediction *p, Compile *c, const Cpu *cpu, uint32_t group)
 {
-  CpuBytes moved = {bytes, (double)memory_of_spaces(c->program)};
+  CpuBytes moved = {p->bytes, (double)memory_of_spaces(c->program)};
   const Command *k = command_of(c->graph, group);
   TileLoad tiles;
-  p->part = PART_products;
   if (k->kind == COMMAND_gemm) {
-    p->load = gemm_load(c, &k->gemm, bytes);
-    p->us = cpu_gemm_us(cpu, &k->gemm, moved);
+    p->load = gemm_load(c, &k->gemm, p->bytes);
+    p->cost.us = cpu_gemm_us(cpu, &k->gemm, moved);
   } else if (k->kind == COMMAND_conv) {
-    p->load = conv_load(c, &k->conv, bytes);
-    p->us = cpu_conv_us(cpu, &k->conv, moved);
-  } else if (tile_load(c, group, bytes, &tiles)) {
+    p->load = conv_load(c, &k->conv, p->bytes);
+    p->cost.us = cpu_conv_us(cpu, &k->conv, moved);
+  } else if (tile_load(c, group, p->bytes, &tiles)) {
     bool wide = tiles.load.type == AMPC_F32;
-    take_tiles(p, &tiles, cpu_tiles_us(cpu, &tiles), wide ? NULL : "our kernel multiplies in f32");
+    take_tiles(p, &tiles, (Cost){.us = cpu_tiles_us(cpu, &tiles)},
+               wide ? NULL : "our kernel multiplies in f32");
     return;
   } else {
-    p->part = part_of_kernel(c->graph, &c->graph->groups.at[group]);
-    p->us = cpu_kernel_us(c, cpu, group, moved);
+    p->cost.us = cpu_kernel_us(c, cpu, group, moved);
     return;
   }
   p->product = true;
   p->busy = 1;
-  p->aligned_us = p->us;
+  p->aligned_us = p->cost.us;
   p->against = cpu_against(cpu, p->load.type);
 }
 
 /* ---- commands ---- */
 
+static bool predict_on_gpu(Prediction *p, Compile *c, const Gpu *gpu, uint32_t group,
+                           const KernelModel *model)
+{
+  const Command *k = command_of(c->graph, group);
+  bool own = model && model->no_library;
+  TileLoad tiles;
+  if (k->kind == COMMAND_conv) return take_conv(p, c, gpu, group, model);
+  if (k->kind == COMMAND_gemm) {
+    p->load = gemm_load(c, &k->gemm, p->bytes);
+    take_product(p, gpu);
+  } else if (k->kind == COMMAND_exchange) {
+    p->launches = 0;
+    p->own = "an exchange between members: its time is not predicted";
+  } else if (!own && tile_load(c, group, p->bytes, &tiles) && tiles.library) {
+    take_tiles(p, &tiles, tile_cost(gpu, &tiles), NULL);
+    p->launches = tiles.nodes;
+    p->bytes = tiles.load.bytes;
+    p->own = tiles.by;
+  } else if (!own && load_is_spared(c, group)) {
+    p->launches = p->bytes = 0;
+    p->own = "not launched: cuDNN computes it with the gradients of attention";
+  } else if (model) {
+    return model->kernel(model->context, p);
+  } else {
+    quick_kernel(p, c, gpu, group);
+  }
+  return true;
+}
+
+/* Turns the prediction of one launch into that of all. */
+static void repeat(Prediction *p, const Gpu *gpu)
+{
+  double times = (double)p->count.times;
+  double *const all[] = {&p->launches,       &p->bytes,        &p->aligned_us,
+                         &p->cost.us,        &p->cost.dram_us, &p->cost.l2_us,
+                         &p->cost.issue_us,  &p->cost.roof_us, &p->cost.latency_us,
+                         &p->cost.tensor_us, &p->cost.l2_bytes};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] *= times;
+  p->us = p->cost.us;
+  p->launch_us = p->launches * gpu->node;
+}
+
+bool predict_with(Compile *c, const Gpu *gpu, uint32_t group, const KernelModel *model,
+                  Prediction *p)
+{
+  p->part = predict_part(c, group);
+  p->launches = 1;
+  p->bytes = (double)(p->count.read + p->count.written) / (double)p->count.times;
+  bool good = true;
+  if (gpu->cpu)
+    predict_on_cpu(p, c, gpu->cpu, group);
+  else
+    good = predict_on_gpu(p, c, gpu, group, model);
+  repeat(p, gpu);
+  return good;
+}
+
 Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes)
 {
-  const Graph *g = c->graph;
-  const Group *of = &g->groups.at[group];
   Prediction p = {.count = command_count(c, group, nodes)};
-  double times = (double)p.count.times, launches = 1;
-  double bytes = (double)(p.count.read + p.count.written) / times;
-  TileLoad tiles;
-  if (gpu->cpu) {
-    predict_on_cpu(&p, c, gpu->cpu, group, bytes);
-  } else if (p.count.kind == COMMAND_gemm) {
-    p.load = gemm_load(c, &command_of(g, group)->gemm, bytes);
-    take_product(&p, gpu);
-  } else if (p.count.kind == COMMAND_conv) {
-    take_conv(&p, c, gpu, group, bytes);
-  } else if (tile_load(c, group, bytes, &tiles)) {
-    take_tiles_on_gpu(&p, gpu, &tiles);
-    launches = tiles.nodes;
-  } else if (load_is_spared(c, group)) {
-    launches = 0;
-  } else {
-    p.part = part_of_kernel(g, of);
-    p.us = kernel_us(g, gpu, of, bytes, (double)p.count.flops / times);
-  }
-  if (nodes && p.part == PART_tiles) nodes[of->anchor.id].flops += p.count.flops;
-  p.us *= times;
-  p.aligned_us *= times;
-  p.launch_us = launches * times * gpu->node;
+  predict_with(c, gpu, group, NULL, &p);
+  if (nodes && p.part == PART_tiles)
+    nodes[c->graph->groups.at[group].anchor.id].flops += p.count.flops;
   return p;
 }
 

@@ -21,6 +21,10 @@ typedef struct Prediction {
   CostPart part;
   double us;        /* microseconds, without launch_us */
   double launch_us; /* the time between kernels */
+  double launches;  /* kernels, of the library or ampc's own */
+  double bytes;     /* of operands, each once, and of columns of a convolution */
+  Cost cost;        /* on a GPU: `us` and what limits it, as far as the model knows */
+  const char *own;  /* why no library computes it, or which one computes attention; or NULL */
   bool product;     /* a product, a convolution or attention: the fields below are set */
   ProductLoad load; /* the product of one launch */
   double busy;      /* fraction of the multiprocessors that have a tile */
@@ -29,7 +33,22 @@ typedef struct Prediction {
   double aligned_us; /* `us` if rows were aligned */
 } Prediction;
 
+/* A model of ampc's own kernels on a GPU, in place of the quick one of predict.c. The functions get
+ * the prediction of one launch and set its `cost`; also `bytes` and `launches`, if the kernel needs
+ * more. They return false if they fail; the model has the reason in its `context`. */
+typedef struct KernelModel {
+  bool no_library; /* ampc's own kernels replace cuDNN's */
+  void *context;
+  bool (*kernel)(void *context, Prediction *p);
+  bool (*conv)(void *context, const ampc_conv *d, Prediction *p);
+} KernelModel;
+
+/* Returns the kind of a command, which depends on no GPU. */
+CostPart predict_part(Compile *c, uint32_t group);
 /* Predicts a group with a command, after all passes. `nodes`: as in command_count(), or NULL. */
 Prediction predict_command(Compile *c, const Gpu *gpu, uint32_t group, NodeCount *nodes);
+/* The same with a model; NULL: the quick one. The caller sets p->count. False: the model failed. */
+bool predict_with(Compile *c, const Gpu *gpu, uint32_t group, const KernelModel *model,
+                  Prediction *p);
 /* Adds up the microseconds of all commands of a block, for each CostPart. */
 void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART_COUNT]);

@@ -116,6 +116,14 @@ Span diag_user_span(Compile *c, Span span)
   return (Span){0, 0};
 }
 
+Place diag_user_place(Compile *c, Span span)
+{
+  Place place = {0};
+  span = diag_user_span(c, span);
+  if (span.end) place = diag_place(c, span);
+  return place.source && !place.source->builtin ? place : (Place){0};
+}
+
 /* ---- messages ---- */
 
 enum { MAX_SEEN = 1000 }; /* later repetitions are printed again */

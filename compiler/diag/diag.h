@@ -76,6 +76,7 @@ typedef struct Place {
   uint32_t line, column; /* both from 1; columns count bytes */
 } Place;
 Place diag_place(const Compile *c, Span span);
+Place diag_user_place(Compile *c, Span span); /* place.source NULL: no line of the user's text */
 /* Returns the whole line of a location, without its line end; "" if the source has no such line.
  * The text is not NUL-terminated. */
 const char *diag_line_text(const Compile *c, const Place *place, uint32_t *size);

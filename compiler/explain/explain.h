@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/cost/predict.h"
 #include "compiler/driver.h"
+#include "compiler/facts/facts.h"
 
 /* A cast before or after a node. */
 typedef struct ExplainCast {
@@ -13,17 +14,16 @@ typedef VEC(ExplainCast) ExplainCasts;
 
 typedef struct ExplainNode {
   Value value;
-  Place place;         /* place.source NULL: no line of the user's text */
-  const char *path;    /* name of the layer or optimizer: "h.0.attn.c_attn", "opt"; "": none */
-  const char *command; /* name of its command; NULL: the node has no command */
-  const char *reason;  /* the rule, region or pin that decided its type */
+  Place place; /* place.source NULL: no line of the user's text */
+  /* layer: of the node, or its optimizer, unknown: neither; command: unknown if it has none;
+   * predicted_us: the node's portion of the command's time, launch included */
+  Facts facts;
   ExplainCasts before, after;
   int64_t cast_bytes; /* if the node is a cast: the bytes that it moves */
   bool weight_cast;   /* a cast of a parameter that runs in each step */
   NodeCount count;
   DType flops_type;       /* the type of its operands */
   ValueBound bound;       /* of a float */
-  double us;              /* the node's portion of the command's time, launch included */
   const Prediction *made; /* prediction of a product, convolution or attention; else NULL */
 } ExplainNode;
 
@@ -98,3 +98,6 @@ void explain_text(const Explanation *e, Text *out); /* uses options.view */
  * line has no nodes. */
 bool explain_line(const Explanation *e, uint32_t line, Text *out);
 void explain_json(const Explanation *e, Text *out);
+/* Returns a block without its nodes, as `--explain=json` prints it. */
+json_t *explain_block_json(const Explanation *e, const ExplainBlock *b);
+json_t *explain_answer_json(const Explanation *e);

@@ -139,19 +139,10 @@ static void find_casts(const Gather *t, ExplainNode *out)
 
 /* ---- nodes ---- */
 
-static Place place_of(Compile *c, const Node *n)
-{
-  Span span = diag_user_span(c, n->span);
-  Place place = {0};
-  if (span.end) place = diag_place(c, span);
-  return place.source && !place.source->builtin ? place : (Place){0};
-}
-
 static const char *path_of(const Graph *g, const Node *n)
 {
   if (n->layer) return layer_path(g, n->layer);
-  const char *optimizer = optimizer_name_of(g, n);
-  return optimizer ? optimizer : "";
+  return optimizer_name_of(g, n);
 }
 
 /* Returns the type that is computed: of a product's operands, the result or the first float
@@ -166,28 +157,49 @@ static DType flops_type(const Graph *g, const Node *n, const Prediction *made)
   return n->dtype;
 }
 
+static Facts facts_of(const Gather *t, uint32_t id, const ExplainNode *of)
+{
+  const Node *n = &t->g->nodes.at[id];
+  OpTypes types = op_types(t->c, n);
+  Facts f = facts_none();
+  f.id = id;
+  f.op = op_of(n)->name;
+  f.name = n->name;
+  f.layer = path_of(t->g, n);
+  facts_place(&f, t->c, of->place);
+  f.dtype = ir_dtype_name(n->dtype);
+  f.compute_dtype = types.compute;
+  f.accumulate_dtype = types.accumulate;
+  f.flops_dtype = ir_dtype_name(of->flops_type);
+  f.shape = ir_dims_text(t->c, n);
+  f.reason = ir_why_text(t->c, n);
+  if (op_has(n, T_casts) && is_working_copy(t->g, of->value))
+    f.reason = arena_printf(t->c->arena, "%s; free: the optimizer's kernel stores it", f.reason);
+  if (has_command(t->g, n)) f.command = command_of(t->g, n->group)->name;
+  f.times = 1;
+  f.read = (double)of->count.read;
+  f.written = (double)of->count.written;
+  f.bytes = f.read + f.written;
+  f.flops = (double)of->count.flops;
+  f.predicted_us = t->us[id];
+  return f;
+}
+
 static ExplainNode make_node(const Gather *t, uint32_t id)
 {
   const Graph *g = t->g;
   const Node *n = &g->nodes.at[id];
   Value v = {id};
-  bool command = has_command(g, n);
-  const Prediction *made = command ? &t->made[n->group] : NULL;
+  const Prediction *made = has_command(g, n) ? &t->made[n->group] : NULL;
   ExplainNode out = {.value = v,
-                     .place = place_of(t->c, n),
-                     .path = path_of(g, n),
-                     .reason = ir_why_text(t->c, n),
+                     .place = diag_user_place(t->c, n->span),
                      .cast_bytes = cast_bytes(t, v),
                      .weight_cast = is_weight_cast(t, v),
                      .count = t->counts[id],
                      .bound = t->bounds[id],
-                     .flops_type = flops_type(g, n, made),
-                     .us = t->us[id]};
-  if (command) out.command = command_of(g, n->group)->name;
+                     .flops_type = flops_type(g, n, made)};
   if (made && made->product && g->groups.at[n->group].anchor.id == id) out.made = made;
-  if (op_has(n, T_casts) && is_working_copy(g, v))
-    out.reason =
-        arena_printf(t->c->arena, "%s; free: the optimizer's kernel stores it", out.reason);
+  out.facts = facts_of(t, id, &out);
   find_casts(t, &out);
   return out;
 }
@@ -201,7 +213,7 @@ static void add_to_sums(const Gather *t, ExplainBlock *b, const ExplainNode *n)
   b->written += n->count.written;
   b->flops += n->count.flops;
   b->flops_by_type[n->flops_type] += n->count.flops;
-  b->us_by_type[result] += n->us;
+  b->us_by_type[result] += n->facts.predicted_us;
 }
 
 /* ---- what is expensive ---- */
@@ -219,7 +231,7 @@ static double cast_us(const Gather *t, const ExplainNode *n)
 {
   if (!n->cast_bytes) return 0;
   bool alone = t->made[ir_node(t->g, n->value)->group].part == PART_casts;
-  return alone ? n->us : (double)n->cast_bytes / (t->e->gpu->dram * 1e3);
+  return alone ? n->facts.predicted_us : (double)n->cast_bytes / (t->e->gpu->dram * 1e3);
 }
 
 static void find_sources(Gather *t, ExplainBlock *b)

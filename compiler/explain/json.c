@@ -1,209 +1,148 @@
 /* `--explain=json`: docs/explain.md documents the keys. */
-#include "compiler/base/json.h"
 #include "compiler/cost/memory_report.h"
 #include "explain.h"
 #include <math.h>
-
-static void add_key(Text *out, const char *key)
-{
-  text_printf(out, "\"%s\": ", key);
-}
-
-static void add_string(Text *out, const char *key, const char *s)
-{
-  add_key(out, key);
-  if (s)
-    text_add_json(out, s);
-  else
-    text_puts(out, "null");
-  text_puts(out, ", ");
-}
-
-static void add_integer(Text *out, const char *key, int64_t n)
-{
-  text_printf(out, "\"%s\": %lld, ", key, (long long)n);
-}
-
-static void add_number(Text *out, const char *key, double n)
-{
-  text_printf(out, "\"%s\": %.9g, ", key, n);
-}
-
-/* Ends a list: replaces the comma after its last element by `text`. */
-static void end(Text *out, const char *text)
-{
-  if (out->n >= 2 && out->at[out->n - 2] == ',') out->n -= 2;
-  text_puts(out, text);
-}
+#include <stdlib.h>
 
 /* ---- nodes ---- */
 
-static void add_casts(Text *out, const char *key, const ExplainCasts *casts)
+static json_t *casts_json(const ExplainCasts *casts)
 {
-  add_key(out, key);
-  text_puts(out, "[");
+  json_t *out = json_array();
   for (uint32_t i = 0; i < casts->n; i++) {
     const ExplainCast *k = &casts->at[i];
-    text_printf(out, "{\"id\": %u, \"from\": \"%s\", \"to\": \"%s\", \"bytes\": %lld}, ",
-                k->value.id, ir_dtype_name(k->from), ir_dtype_name(k->to), (long long)k->bytes);
+    json_array_append_new(out, json_pack("{s:I, s:s, s:s, s:I}", "id", (json_int_t)k->value.id,
+                                         "from", ir_dtype_name(k->from), "to", ir_dtype_name(k->to),
+                                         "bytes", (json_int_t)k->bytes));
   }
-  end(out, "], ");
+  return out;
 }
 
-static void add_shape(Text *out, const Node *n)
+static json_t *shape_json(const Node *n)
 {
-  text_puts(out, "\"shape\": [");
-  for (uint32_t i = 0; i < n->rank; i++) text_printf(out, "%lld, ", (long long)n->dim[i]);
-  end(out, "], ");
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < n->rank; i++) json_array_append_new(out, json_integer(n->dim[i]));
+  return out;
 }
 
-static void add_padded(Text *out, const ExplainBlock *b, Value v)
+/* Returns null for a node that is not a product, and on a CPU. */
+static json_t *tensor_json(const Explanation *e, const ExplainBlock *b, const ExplainNode *n)
 {
+  if (!n->made || e->gpu->cpu) return json_null();
+  json_t *out = json_pack("{s:b, s:s?, s:f}", "eligible", !n->made->against, "why_not",
+                          n->made->against, "busy", n->made->busy);
   for (uint32_t i = 0; i < b->sizes.n; i++)
-    if (b->sizes.at[i].value.id == v.id) {
-      add_integer(out, "size", b->sizes.at[i].size);
-      add_integer(out, "padded", b->sizes.at[i].padded);
+    if (b->sizes.at[i].value.id == n->value.id) {
+      json_object_set_new(out, "size", json_integer(b->sizes.at[i].size));
+      json_object_set_new(out, "padded", json_integer(b->sizes.at[i].padded));
     }
+  return out;
 }
 
-/* Adds null for a node that is not a product, and on a CPU. */
-static void add_tensor(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
-{
-  add_key(out, "tensor_cores");
-  if (!n->made || e->gpu->cpu) {
-    text_puts(out, "null, ");
-    return;
-  }
-  text_printf(out, "{\"eligible\": %s, ", n->made->against ? "false" : "true");
-  add_string(out, "why_not", n->made->against);
-  add_padded(out, b, n->value);
-  add_number(out, "busy", n->made->busy);
-  end(out, "}, ");
-}
-
-static void add_bound(Text *out, const Node *n, const ValueBound *b)
+static json_t *bound_json(const Node *n, const ValueBound *b)
 {
   Interval r = bound_stored(b);
-  add_key(out, "bound");
-  if (dtype_is_float(n->dtype) && isfinite(r.low) && isfinite(r.high))
-    text_printf(out, "[%.9g, %.9g], ", r.low, r.high);
-  else
-    text_puts(out, "null, ");
-  add_string(out, "overflow", bound_word(n, b));
+  if (!dtype_is_float(n->dtype) || !isfinite(r.low) || !isfinite(r.high)) return json_null();
+  return json_pack("[f, f]", r.low, r.high);
 }
 
-static void add_node(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Text *out)
+static json_t *node_json(const Explanation *e, const ExplainBlock *b, const ExplainNode *n)
 {
   const Node *node = ir_node(e->c->graph, n->value);
-  OpTypes types = op_types(e->c, node);
-  text_puts(out, "\n  {");
-  add_integer(out, "id", n->value.id);
-  add_string(out, "file", n->place.source ? n->place.source->shown : NULL);
-  add_integer(out, "line", n->place.line);
-  add_string(out, "layer", n->path);
-  add_string(out, "op", op_of(node)->name);
-  add_string(out, "name", node->name);
-  add_string(out, "dtype", ir_dtype_name(node->dtype));
-  add_string(out, "compute_dtype", types.compute);
-  add_string(out, "accumulate_dtype", types.accumulate);
-  add_shape(out, node);
-  add_string(out, "reason", n->reason);
-  text_printf(out, "\"backward\": %s, ", node->origin.id ? "true" : "false");
-  add_string(out, "command", n->command);
-  add_bound(out, node, &n->bound);
-  add_casts(out, "casts_before", &n->before);
-  add_casts(out, "casts_after", &n->after);
-  add_integer(out, "cast_bytes", n->cast_bytes);
-  text_printf(out, "\"weight_cast\": %s, ", n->weight_cast ? "true" : "false");
-  add_tensor(e, b, n, out);
-  add_integer(out, "flops", n->count.flops);
-  add_string(out, "flops_dtype", ir_dtype_name(n->flops_type));
-  add_integer(out, "read", n->count.read);
-  add_integer(out, "written", n->count.written);
-  add_number(out, "us", n->us);
-  end(out, "}, ");
+  json_t *out = facts_json(&n->facts, "id file line layer op name dtype compute_dtype "
+                                      "accumulate_dtype reason command flops flops_dtype read "
+                                      "written predicted_us");
+  json_t *more =
+      json_pack("{s:o, s:b, s:o, s:s?, s:o, s:o, s:I, s:b, s:o}", "shape", shape_json(node),
+                "backward", node->origin.id != 0, "bound", bound_json(node, &n->bound), "overflow",
+                bound_word(node, &n->bound), "casts_before", casts_json(&n->before), "casts_after",
+                casts_json(&n->after), "cast_bytes", (json_int_t)n->cast_bytes, "weight_cast",
+                n->weight_cast, "tensor_cores", tensor_json(e, b, n));
+  json_object_update_new(out, more);
+  return out;
 }
 
 /* ---- blocks ---- */
 
-static void add_flops(const ExplainBlock *b, Text *out)
+static json_t *parts_json(const double *parts)
 {
-  add_key(out, "flops_by_dtype");
-  text_puts(out, "{");
+  json_t *out = json_object();
+  for (int i = 0; i < PART_COUNT; i++)
+    json_object_set_new(out, cost_part_names[i], json_real(parts[i]));
+  return out;
+}
+
+static json_t *types_json(const double by_type[AMPC_DTYPE_COUNT])
+{
+  json_t *out = json_object();
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (b->flops_by_type[i]) add_integer(out, ir_dtype_name((DType)i), b->flops_by_type[i]);
-  end(out, "}, ");
+    if (by_type[i] > 0) json_object_set_new(out, ir_dtype_name((DType)i), json_real(by_type[i]));
+  return out;
 }
 
-static void add_parts(Text *out, const char *key, const double *parts)
+static json_t *flops_json(const ExplainBlock *b)
 {
-  add_key(out, key);
-  text_puts(out, "{");
-  for (int i = 0; i < PART_COUNT; i++) add_number(out, cost_part_names[i], parts[i]);
-  end(out, "}, ");
+  json_t *out = json_object();
+  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
+    if (b->flops_by_type[i])
+      json_object_set_new(out, ir_dtype_name((DType)i), json_integer(b->flops_by_type[i]));
+  return out;
 }
 
-static void add_predicted(const Explanation *e, const ExplainBlock *b, Text *out)
+static json_t *predicted_json(const Explanation *e, const ExplainBlock *b)
 {
-  add_key(out, "predicted");
-  text_puts(out, "{");
-  add_string(out, "gpu", e->gpu->name);
-  add_number(out, "us", b->us);
-  add_parts(out, "parts", b->parts);
-  if (e->against && b == e->blocks.at && b->us > 0) {
-    add_string(out, "against", e->against);
-    add_number(out, "against_us", e->against_us);
-    add_parts(out, "against_parts", e->parts);
-    add_number(out, "speedup", e->against_us / b->us);
-  }
-  end(out, "}, ");
+  json_t *out = json_pack("{s:s, s:f, s:o, s:o}", "gpu", e->gpu->name, "us", b->us, "parts",
+                          parts_json(b->parts), "us_by_dtype", types_json(b->us_by_type));
+  if (!e->against || b != e->blocks.at || !(b->us > 0)) return out;
+  json_t *more =
+      json_pack("{s:s, s:f, s:o, s:f}", "against", e->against, "against_us", e->against_us,
+                "against_parts", parts_json(e->parts), "speedup", e->against_us / b->us);
+  json_object_update_new(out, more);
+  return out;
 }
 
-static void add_block(const Explanation *e, const ExplainBlock *b, Text *out)
+json_t *explain_block_json(const Explanation *e, const ExplainBlock *b)
 {
   const BlockInfo *info = &e->c->graph->blocks.at[b->block];
-  add_string(out, "block", info->name);
-  add_integer(out, "batch", info->batch);
-  add_integer(out, "commands", b->commands);
-  add_integer(out, "weight_casts", b->weight_casts);
-  add_integer(out, "cast_bytes", b->cast_bytes);
-  add_integer(out, "read", b->read);
-  add_integer(out, "written", b->written);
-  add_flops(b, out);
-  add_predicted(e, b, out);
-  add_key(out, "nodes");
-  text_puts(out, "[");
-  for (uint32_t i = 0; i < b->nodes.n; i++) add_node(e, b, &b->nodes.at[i], out);
-  end(out, "], ");
+  return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "block", info->name, "batch",
+                   (json_int_t)info->batch, "commands", (json_int_t)b->commands, "weight_casts",
+                   (json_int_t)b->weight_casts, "cast_bytes", (json_int_t)b->cast_bytes, "read",
+                   (json_int_t)b->read, "written", (json_int_t)b->written, "flops_by_dtype",
+                   flops_json(b), "predicted", predicted_json(e, b));
 }
 
-static void add_answer(const Explanation *e, Text *out)
+static json_t *whole_block_json(const Explanation *e, const ExplainBlock *b)
 {
-  add_key(out, "answer");
-  text_puts(out, "[");
-  for (uint32_t i = 0; i < e->answer.n; i++) {
-    text_add_json(out, e->answer.at[i]);
-    text_puts(out, ", ");
-  }
-  end(out, "], ");
+  json_t *out = explain_block_json(e, b), *nodes = json_array();
+  for (uint32_t i = 0; i < b->nodes.n; i++)
+    json_array_append_new(nodes, node_json(e, b, &b->nodes.at[i]));
+  json_object_set_new(out, "nodes", nodes);
+  return out;
+}
+
+json_t *explain_answer_json(const Explanation *e)
+{
+  json_t *out = json_array();
+  for (uint32_t i = 0; i < e->answer.n; i++)
+    json_array_append_new(out, json_string(e->answer.at[i]));
+  return out;
 }
 
 void explain_json(const Explanation *e, Text *out)
 {
-  const Compile *c = e->c;
-  text_puts(out, "{");
-  add_string(out, "job", c->program->source);
-  add_string(out, "precision", c->program->precision);
-  add_string(out, "target", c->options.target);
-  add_answer(e, out);
-  add_integer(out, "memory_bytes", memory_of_spaces(c->program));
-  if (e->blocks.n) add_block(e, &e->blocks.at[0], out);
-  add_key(out, "others");
-  text_puts(out, "[");
-  for (uint32_t i = 1; i < e->blocks.n; i++) {
-    text_puts(out, "{");
-    add_block(e, &e->blocks.at[i], out);
-    end(out, "}, ");
-  }
-  end(out, "]}\n");
+  const ampc_program *p = e->c->program;
+  json_t *others = json_array();
+  for (uint32_t i = 1; i < e->blocks.n; i++)
+    json_array_append_new(others, whole_block_json(e, &e->blocks.at[i]));
+  json_t *all = json_pack("{s:s, s:s, s:s, s:o, s:I}", "job", p->source, "precision", p->precision,
+                          "target", e->c->options.target, "answer", explain_answer_json(e),
+                          "memory_bytes", (json_int_t)memory_of_spaces(p));
+  if (e->blocks.n) json_object_update_new(all, whole_block_json(e, &e->blocks.at[0]));
+  json_object_set_new(all, "others", others);
+  char *text = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+  json_decref(all);
+  if (!text) arena_out_of_memory();
+  text_puts(out, text);
+  text_puts(out, "\n");
+  free(text);
 }

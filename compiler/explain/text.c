@@ -68,30 +68,30 @@ bool explain_is_shown(const Compile *c, const ExplainNode *n)
   return tmpl != TMPL_leaf && tmpl != TMPL_alias && tmpl != TMPL_loop;
 }
 
-static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, Table *t)
+static void add_row(const Explanation *e, const ExplainBlock *b, const ExplainNode *n, FactTable *t)
 {
   Compile *c = e->c;
   const Node *node = ir_node(c->graph, n->value);
-  int64_t bytes = n->count.read + n->count.written;
-  const char *why = arena_printf(c->arena, "%s%s%s%s%s", n->reason, ir_types_text(c, node),
-                                 casts_text(c->arena, n), tensor_text(e, b, n),
-                                 overflow_text(c->arena, node, &n->bound));
-  TABLE_ROW(t, n->us, {n->place.line ? arena_printf(c->arena, "%u", n->place.line) : "-"},
-            {*n->path ? n->path : "-"}, {op_of(node)->name}, {ir_dtype_name(node->dtype)},
-            {ir_dims_text(c, node)}, {.amount = n->count.flops ? (double)n->count.flops : -1},
-            {.amount = bytes ? (double)bytes : -1}, {.amount = n->us > 0 ? n->us : -1}, {why});
+  Facts row = n->facts;
+  row.reason = arena_printf(c->arena, "%s%s%s%s%s", row.reason, ir_types_text(c, node),
+                            casts_text(c->arena, n), tensor_text(e, b, n),
+                            overflow_text(c->arena, node, &n->bound));
+  if (row.flops <= 0) row.flops = -1; /* "-" instead of 0 */
+  if (row.bytes <= 0) row.bytes = -1;
+  if (row.predicted_us <= 0) row.predicted_us = -1;
+  facts_row(t, n->facts.predicted_us, &row, NULL);
 }
 
 /* Prints the nodes of a line of the job; line 0: all nodes. Returns false if there are no nodes. */
-static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line, Table *t)
+static bool put_rows(const Explanation *e, const ExplainBlock *b, uint32_t line, FactTable *t)
 {
   for (uint32_t i = 0; i < b->nodes.n; i++) {
     const ExplainNode *n = &b->nodes.at[i];
     if (explain_is_shown(e->c, n) && (!line || n->place.line == line)) add_row(e, b, n, t);
   }
-  if (!t->rows.n) return false;
-  if (line) table_say(t, 0, "%s", ir_block_text(e->c, b->block));
-  table_put(t);
+  if (!t->of.rows.n) return false;
+  if (line) table_say(&t->of, 0, "%s", ir_block_text(e->c, b->block));
+  table_put(&t->of);
   return true;
 }
 
@@ -131,14 +131,15 @@ static void put_sums(const ExplainBlock *b, Table *t)
 
 /* ---- the whole ---- */
 
-static void put_block(const Explanation *e, const ExplainBlock *b, Table *t)
+static void put_block(const Explanation *e, const ExplainBlock *b, FactTable *t)
 {
-  table_say(t, 2, "\n%s: predicted %s on %s", ir_block_text(e->c, b->block),
-            time_text(t->arena, b->us), e->gpu->model);
+  Table *of = &t->of;
+  table_say(of, 2, "\n%s: predicted %s on %s", ir_block_text(e->c, b->block),
+            time_text(of->arena, b->us), e->gpu->model);
   for (uint32_t i = 0; i < e->answer.n && b == e->blocks.at; i++)
-    table_say(t, 4, "  - %s", e->answer.at[i]);
-  put_sums(b, t);
-  text_puts(t->out, "\n");
+    table_say(of, 4, "  - %s", e->answer.at[i]);
+  put_sums(b, of);
+  text_puts(of->out, "\n");
   put_rows(e, b, 0, t);
 }
 
@@ -152,31 +153,31 @@ static void put_rates(const Cpu *cpu, Table *t)
             cpu->moves[0], cpu->moves[CPU_SIZES - 1]);
 }
 
-static void open_table(const Explanation *e, Text *out, Table *t)
+static void open_table(const Explanation *e, Text *out, FactTable *t)
 {
-  table_open(t, e->c->arena, out, &e->c->options.view,
-             "line:number!1|layer:key<12|op:<10|type|shape:!4|FLOPs:count!3|bytes:bytes!2|time:"
-             "time|reason:<28");
+  facts_open(t, e->c->arena, out, &e->c->options.view,
+             "where!1 layer<12 op<10 dtype shape!4 flops!3 bytes!2 predicted_us reason<28", NULL,
+             0);
 }
 
 void explain_text(const Explanation *e, Text *out)
 {
   const ampc_program *p = e->c->program;
-  Table t;
+  FactTable t;
   open_table(e, out, &t);
-  table_say(&t, 2, "%s: %s for %s, %s of memory", p->source, p->precision, e->c->options.target,
-            bytes_text(t.arena, (double)memory_of_spaces(p)));
-  if (e->gpu->cpu) put_rates(e->gpu->cpu, &t);
+  table_say(&t.of, 2, "%s: %s for %s, %s of memory", p->source, p->precision, e->c->options.target,
+            bytes_text(t.of.arena, (double)memory_of_spaces(p)));
+  if (e->gpu->cpu) put_rates(e->gpu->cpu, &t.of);
   for (uint32_t i = 0; i < e->blocks.n; i++) put_block(e, &e->blocks.at[i], &t);
-  table_close(&t);
+  table_close(&t.of);
 }
 
 bool explain_line(const Explanation *e, uint32_t line, Text *out)
 {
   bool any = false;
-  Table t;
+  FactTable t;
   open_table(e, out, &t);
   for (uint32_t i = 0; i < e->blocks.n; i++) any |= put_rows(e, &e->blocks.at[i], line, &t);
-  table_close(&t);
+  table_close(&t.of);
   return any;
 }

@@ -50,15 +50,16 @@ static uint32_t score(const Inspection *a, const CommandRow *x, const Inspection
                       const CommandRow *y)
 {
   if (x->place.line != y->place.line) return 0;
-  if (strcmp(ops_of(a, x), ops_of(b, y)) == 0) return strcmp(x->shape, y->shape) == 0 ? 4 : 3;
+  if (strcmp(ops_of(a, x), ops_of(b, y)) == 0)
+    return strcmp(x->facts.shape, y->facts.shape) == 0 ? 4 : 3;
   return main_op(a, x) == main_op(b, y);
 }
 
 /* Whether a pair is unchanged. Registers are not compared: the same text needs the same number. */
-static bool same(const CommandRow *x, const CommandRow *y)
+static bool same(const Facts *x, const Facts *y)
 {
-  return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 && x->read == y->read &&
-         x->written == y->written;
+  return strcmp(x->types, y->types) == 0 && strcmp(x->shape, y->shape) == 0 &&
+         (int64_t)x->read == (int64_t)y->read && (int64_t)x->written == (int64_t)y->written;
 }
 
 typedef struct Side { /* the commands of one block */
@@ -115,7 +116,7 @@ static Pairs pair_up(const Side *a, const Side *b)
       p.a = &a->at[i++];
     else
       p.b = &b->at[j++];
-    if (p.a && p.b && !same(p.a, p.b)) p.change = CHANGE_types;
+    if (p.a && p.b && !same(&p.a->facts, &p.b->facts)) p.change = CHANGE_types;
     vec_push(a->in->c->arena, &out, p);
   }
   return out;
@@ -132,17 +133,18 @@ static const char *both(Arena *arena, const char *a, const char *b)
 
 static double moved(const CommandRow *r)
 {
-  return r ? (double)(r->read + r->written) : -1;
+  return r ? r->facts.read + r->facts.written : -1;
 }
 
 static void add_pair(const Inspection *in, const Pair *p, Table *t)
 {
-  const CommandRow *a = p->a, *b = p->b, *any = b ? b : a;
+  const CommandRow *a = p->a, *b = p->b;
+  const Facts *x = a ? &a->facts : NULL, *y = b ? &b->facts : NULL;
   TableCell cells[7 + INSPECT_ARCHS] = {{change_marks[p->change]},
-                                        {both(t->arena, a ? a->name : NULL, b ? b->name : NULL)},
-                                        {inspect_line_number(in, any)},
-                                        {both(t->arena, a ? a->types : NULL, b ? b->types : NULL)},
-                                        {both(t->arena, a ? a->shape : NULL, b ? b->shape : NULL)},
+                                        {both(t->arena, x ? x->name : NULL, y ? y->name : NULL)},
+                                        {y ? y->where : x->where},
+                                        {both(t->arena, x ? x->types : NULL, y ? y->types : NULL)},
+                                        {both(t->arena, x ? x->shape : NULL, y ? y->shape : NULL)},
                                         {.amount = moved(a)},
                                         {.amount = moved(b)}};
   for (uint32_t i = 0; i < in->n_archs; i++)
@@ -163,7 +165,7 @@ static Total total_of(const Side *s)
   for (uint32_t i = 0; i < s->n; i++) {
     const Group *group = &g->groups.at[s->at[i].group];
     for (uint32_t k = 0; k < group->n; k++) t.casts += op_has(ir_node(g, group->nodes[k]), T_casts);
-    t.bytes += s->at[i].read + s->at[i].written;
+    t.bytes += (int64_t)moved(&s->at[i]);
   }
   return t;
 }

@@ -1,11 +1,13 @@
-/* `amp inspect --gpu`: predicts the cost of every command of a job (runner/cost). */
-#include "gpu.h"
+/* `amp inspect --gpu`: predicts the cost of every command of a job. predict_with() predicts
+ * libraries; the kernels of ampc's own are walked here (runner/cost). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "ampc_rt.h"
-#include "compiler/cost/load.h"
+#include "compiler/cost/predict.h"
 #include "compiler/kernel/kernels.h"
+#include "inspect.h"
+#include "runner/cost/kernel.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/conv_columns.h"
 #include "runtime/plan/conv_sizes.h"
@@ -21,10 +23,12 @@ typedef struct Walked { /* a launch and its counts */
 
 typedef struct Maker {
   Inspection *in;
-  GpuReport *report;
+  const Gpu *gpu;
   PtxText ptx;
   VEC(Walked) walked;
-  const char *why; /* why a kernel cannot be counted */
+  const CommandRow *row; /* the command that is being predicted */
+  WalkCounts counts;     /* of a launch of it; walked 0: no own kernel runs */
+  const char *why;       /* why a kernel cannot be counted */
 } Maker;
 
 /* ---- kernels ---- */
@@ -63,7 +67,7 @@ static uint32_t conv_arguments(Compile *c, const CommandRow *row, int pass, Walk
 static uint32_t arguments_of(const Maker *m, const CommandRow *row, int pass, WalkArgument **out)
 {
   Compile *c = m->in->c;
-  if (row->kind == COMMAND_conv) {
+  if (row->is == COMMAND_conv) {
     *out = arena_array(c->arena, WalkArgument, CONV_KERNEL_ARGS);
     return conv_arguments(c, row, pass, *out);
   }
@@ -107,10 +111,10 @@ static bool walk_once(Maker *m, const PtxKernel *k, const WalkLaunch *launch, Wa
 
 static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
 {
-  const Gpu *g = m->report->gpu;
+  const Gpu *g = m->gpu;
   Arena *arena = m->in->c->arena;
   const char *why = "NVRTC's PTX does not contain it";
-  const PtxKernel *k = ptx_find(&m->ptx, row->kernel);
+  const PtxKernel *k = ptx_find(&m->ptx, row->facts.kernel);
   WalkArgument *arguments;
   uint32_t n = arguments_of(m, row, pass, &arguments);
   WalkLaunch launch = {.grid = row->at.grid,
@@ -125,34 +129,31 @@ static bool walk_row(Maker *m, const CommandRow *row, int pass, WalkCounts *out)
                        .latency_l2 = (uint32_t)g->latency_l2,
                        .latency_dram = (uint32_t)g->latency_dram};
   if (k && walk_once(m, k, &launch, out, &why)) return true;
-  m->why = arena_printf(arena, "%s: %s", row->kernel, why);
+  m->why = arena_printf(arena, "%s: %s", row->facts.kernel, why);
   return false;
 }
 
-static bool weigh_kernel(Maker *m, const CommandRow *row, int pass, double bytes,
-                         WalkCounts *counts, Cost *out)
+static bool weigh_kernel(Maker *m, int pass, double bytes, WalkCounts *counts, Cost *out)
 {
-  const Usage *u = &row->usage[0];
-  if (!walk_row(m, row, pass, counts)) return false;
-  KernelLoad load = {.grid = row->at.grid,
-                     .block = row->at.block,
+  const Usage *u = &m->row->usage[0];
+  if (!walk_row(m, m->row, pass, counts)) return false;
+  KernelLoad load = {.grid = m->row->at.grid,
+                     .block = m->row->at.block,
                      .registers = u->known ? u->registers : 0,
                      .shared = u->known ? u->shared : 0,
                      .bytes = bytes,
                      .counts = counts};
-  *out = gpu_kernel_cost(m->report->gpu, &load);
+  *out = gpu_kernel_cost(m->gpu, &load);
   return true;
 }
 
-/* ---- products ---- */
-
-static void weigh_product(const Maker *m, GpuRow *out, const ProductLoad *p)
+static bool model_kernel(void *context, Prediction *p)
 {
-  out->nodes = 1;
-  out->bytes = p->bytes;
-  out->cost = gpu_product_cost(m->report->gpu, p);
-  out->tensor = tensor_against(m->report->gpu, p);
+  Maker *m = context;
+  return weigh_kernel(m, 0, p->bytes, &m->counts, &p->cost);
 }
+
+/* ---- convolutions ---- */
 
 static void add_cost(Cost *to, const Cost *more, double times)
 {
@@ -192,7 +193,7 @@ static double columns_bytes(const Inspection *in, const ampc_conv *d, const Conv
 
 /* Predicts a convolution by columns, Note [columns on CUDA]: for each part of the images, a kernel
  * writes the columns and a matrix product reads them. */
-static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *asked, GpuRow *out)
+static bool weigh_columns(Maker *m, const ampc_conv *asked, Prediction *out)
 {
   bool real64 = m->in->c->program->real64;
   ConvColumns columns = ampc_conv_columns(asked, real64);
@@ -203,15 +204,14 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
   double calls = part.groups > 1 && part.has_bias ? (double)part.groups : 1;
   if (calls == 1) g.batch = part.groups;
   ProductLoad p = gemm_load(m->in->c, &g, product_bytes(m->in, &g));
-  weigh_product(m, out, &p);
-  Cost product = out->cost, kernel = {0};
-  out->nodes = (int)(parts * (calls + (columns.direct ? 0 : 1)));
+  Cost product = gpu_product_cost(m->gpu, &p), kernel = {0};
+  out->against = tensor_against(m->gpu, &p);
+  out->launches = parts * (calls + (columns.direct ? 0 : 1));
   out->bytes = parts * calls * p.bytes;
   if (!columns.direct) {
     double bytes = columns_bytes(m->in, &part, &columns);
-    if (!weigh_kernel(m, row, 0, bytes, &out->counts, &kernel)) return false;
-    scale_counts(&out->counts, parts);
-    out->counted = true;
+    if (!weigh_kernel(m, 0, bytes, &m->counts, &kernel)) return false;
+    scale_counts(&m->counts, parts);
     out->bytes += parts * bytes;
   }
   out->cost = (Cost){.bound = product.us * calls > kernel.us ? product.bound : kernel.bound,
@@ -221,129 +221,84 @@ static bool weigh_columns(Maker *m, const CommandRow *row, const ampc_conv *aske
   return true;
 }
 
-/* ---- a command ---- */
-
-/* Returns the bytes of one launch. */
-static double launch_bytes(const CommandRow *row)
-{
-  return (double)(row->read + row->written) / (double)row->times;
-}
-
 /* Predicts a convolution by a kernel with several passes, which stores partial sums between
  * them. */
-static bool weigh_whole(Maker *m, const CommandRow *row, const ampc_conv *d, GpuRow *out)
+static bool weigh_whole(Maker *m, const ampc_conv *d, Prediction *out)
 {
   ConvColumns t = ampc_conv_columns(d, m->in->c->program->real64);
-  double first = launch_bytes(row), joined = 0;
+  double first = out->bytes, joined = 0;
+  double written = (double)out->count.written / (double)out->count.times;
   double slowest = 0, part = t.sums ? (double)t.bytes / (double)(t.sums + t.joined) : 0;
+  int passes = ampc_conv_passes(d, &t);
   if (t.sums) first += part * (double)t.sums, joined = part * (double)t.joined;
-  out->nodes = ampc_conv_passes(d, &t);
-  for (int pass = 0; pass < out->nodes; pass++) {
+  out->launches = passes;
+  out->bytes = 0;
+  out->cost = (Cost){0};
+  for (int pass = 0; pass < passes; pass++) {
     WalkCounts counts = {0};
     Cost cost;
-    bool last = pass + 1 == out->nodes;
-    double bytes =
-        pass == 0 ? first
-        : !last   ? part * (double)t.sums + joined
-                : (t.joined ? joined : part * (double)t.sums) + (double)(row->written / row->times);
-    if (!weigh_kernel(m, row, pass, bytes, &counts, &cost)) return false;
-    out->counts.instructions += counts.instructions;
-    out->counts.slots += counts.slots;
-    if (pass == 0) out->counts.longest = counts.longest, out->counts.walked = counts.walked;
+    bool last = pass + 1 == passes;
+    double bytes = pass == 0 ? first
+                   : !last   ? part * (double)t.sums + joined
+                             : (t.joined ? joined : part * (double)t.sums) + written;
+    if (!weigh_kernel(m, pass, bytes, &counts, &cost)) return false;
+    m->counts.instructions += counts.instructions;
+    m->counts.slots += counts.slots;
+    if (pass == 0) m->counts.longest = counts.longest, m->counts.walked = counts.walked;
     if (pass == 0) out->cost.in_flight = cost.in_flight;
     if (cost.us > slowest) slowest = cost.us, out->cost.bound = cost.bound;
     add_cost(&out->cost, &cost, 1);
-    out->bytes = pass ? out->bytes + bytes : bytes;
+    out->bytes += bytes;
   }
-  out->counted = true;
-  out->tensor = out->own;
+  out->against = out->own;
   return true;
 }
 
-static bool weigh_conv(Maker *m, const CommandRow *row, GpuRow *out)
+static bool model_conv(void *context, const ampc_conv *d, Prediction *p)
 {
-  const ampc_conv *d = &command_of(m->in->c->graph, row->group)->conv;
-  ProductLoad p = conv_load(m->in->c, d, launch_bytes(row));
-  double roof = gpu_product_cost(m->report->gpu, &p).roof_us;
-  bool good = true;
-  out->own = m->report->no_cudnn ? "own kernels: no cuDNN" : conv_against(m->in->c, d);
-  if (!out->own)
-    weigh_product(m, out, &p);
-  else if (ampc_conv_columns(d, m->in->c->program->real64).whole)
-    good = weigh_whole(m, row, d, out);
-  else
-    good = weigh_columns(m, row, d, out);
-  out->cost.roof_us = roof;
-  return good;
+  Maker *m = context;
+  bool whole = ampc_conv_columns(d, m->in->c->program->real64).whole;
+  return whole ? weigh_whole(m, d, p) : weigh_columns(m, d, p);
 }
 
-static void weigh_tiles(const Maker *m, const TileLoad *t, GpuRow *out)
+/* ---- a command ---- */
+
+static void set_walked(const Maker *m, const Prediction *p, Facts *f)
 {
-  weigh_product(m, out, &t->load);
-  out->cost = tile_cost(m->report->gpu, t);
-  out->nodes = t->nodes;
-  out->own = t->by;
+  double times = (double)p->count.times;
+  f->instructions = m->counts.instructions * times;
+  f->slots = m->counts.slots * times;
+  f->longest = m->counts.longest;
+  f->walked = m->counts.walked;
+  if (f->elements > 0) f->instructions_per_element = m->counts.instructions / f->elements;
 }
 
-/* Multiplies the cost of a command in a loop by its iterations. */
-static void repeat(GpuRow *r, int64_t times)
+/* Predicts a command and sets its facts. `roof`: as a part of the whole time. */
+static bool weigh(Maker *m, const KernelModel *model, CommandRow *row)
 {
-  Cost once = r->cost;
-  r->nodes *= (int)times;
-  r->bytes *= (double)times;
-  scale_counts(&r->counts, (double)times);
-  add_cost(&r->cost, &once, (double)(times - 1));
-  r->cost.roof_us *= (double)times;
-}
-
-static bool weigh(Maker *m, const CommandRow *row, GpuRow *out)
-{
-  double bytes = launch_bytes(row);
-  *out = (GpuRow){.row = row, .nodes = 1, .bytes = bytes};
-  bool good = true;
-  TileLoad tiles;
-  if (row->kind == COMMAND_exchange) {
-    out->nodes = 0;
-    out->own = "an exchange between members: its time is not predicted";
-  } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
-             tile_load(m->in->c, row->group, bytes, &tiles) && tiles.library) {
-    weigh_tiles(m, &tiles, out);
-  } else if (row->kind == COMMAND_kernel && !m->report->no_cudnn &&
-             load_is_spared(m->in->c, row->group)) {
-    out->nodes = 0;
-    out->bytes = 0;
-    out->own = "not launched: cuDNN computes it with the gradients of attention";
-  } else if (row->kind == COMMAND_kernel) {
-    good = weigh_kernel(m, row, 0, bytes, &out->counts, &out->cost);
-    out->counted = true;
-  } else if (row->kind == COMMAND_conv) {
-    good = weigh_conv(m, row, out);
-  } else {
-    ProductLoad p = gemm_load(m->in->c, &command_of(m->in->c->graph, row->group)->gemm, bytes);
-    weigh_product(m, out, &p);
-  }
-  repeat(out, row->times);
-  out->us = out->cost.us + out->nodes * m->report->gpu->node;
-  return good;
-}
-
-GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
-{
-  GpuBlock b = {0};
-  bool all = true;
-  for (uint32_t i = 0; i < in->rows.n; i++) {
-    if (in->rows.at[i].block != block) continue;
-    b.commands++;
-    b.nodes += r->rows[i].nodes;
-    b.bytes += r->rows[i].bytes;
-    b.instructions += r->rows[i].counts.instructions;
-    b.us += r->rows[i].us;
-    b.measured += r->rows[i].measured;
-    all &= r->rows[i].measured > 0;
-  }
-  if (!all) b.measured = 0;
-  b.unavoidable = gpu_unavoidable(in, block, b.bytes);
-  return b;
+  Prediction p = {.count = command_count(m->in->c, row->group, NULL)};
+  Facts *f = &row->facts;
+  bool vendor = row->is == COMMAND_gemm || row->is == COMMAND_conv;
+  m->row = row;
+  m->counts = (WalkCounts){0};
+  if (!predict_with(m->in->c, m->gpu, row->group, model, &p)) return false;
+  f->launches = p.launches;
+  f->bytes = p.bytes;
+  f->predicted_us = p.us + p.launch_us;
+  f->bound = bound_names[p.cost.bound];
+  f->roof = f->predicted_us > 0 ? p.cost.roof_us / f->predicted_us : 0;
+  f->l2_bytes = p.cost.l2_bytes;
+  f->threads = p.cost.in_flight;
+  f->dram_us = p.cost.dram_us;
+  f->l2_us = p.cost.l2_us;
+  f->issue_us = p.cost.issue_us;
+  f->latency_us = p.cost.latency_us;
+  f->tensor_us = p.cost.tensor_us;
+  f->own = p.own;
+  if (vendor) f->why_not = p.against, f->tensor = !p.against;
+  f->why = p.own ? p.own : f->why_not;
+  if (m->counts.walked > 0) set_walked(m, &p, f);
+  return true;
 }
 
 /* ---- a job ---- */
@@ -352,30 +307,31 @@ GpuBlock gpu_block(const Inspection *in, const GpuReport *r, uint16_t block)
 static int read_kernels(Maker *m)
 {
   Text ptx;
-  int status = inspect_usage(m->in, m->report->gpu->arch, &ptx);
+  int status = inspect_usage(m->in, m->gpu->arch, &ptx);
   if (status || ptx_read(m->in->c->arena, ptx.at, &m->ptx, &m->why)) return status;
-  fprintf(stderr, "amp: error: PTX of %s is not understood: %s\n", m->report->gpu->arch, m->why);
+  fprintf(stderr, "amp: error: PTX of %s is not understood: %s\n", m->gpu->arch, m->why);
   return AMPC_NO_COMPILER;
 }
 
-static bool take_measured(const Inspection *in, const GpuReport *r, const char *name, double us)
+static bool take_measured(Inspection *in, const char *name, double us)
 {
   bool found = false;
   for (uint32_t i = 0; i < in->rows.n; i++)
-    if (strcmp(in->rows.at[i].name, name) == 0) r->rows[i].measured = us, found = true;
+    if (strcmp(in->rows.at[i].facts.name, name) == 0)
+      in->rows.at[i].facts.measured_us = us, found = true;
   return found;
 }
 
 /* Reads measured times; each line is "features_1_max_pool2d<tab>5.5". A name that the job lacks is
  * an error: the file belongs to another job or precision, and its times would mislead. */
-static int read_measured(const Inspection *in, const GpuReport *r, const char *path)
+static int read_measured(Inspection *in, const char *path)
 {
   char name[256];
   double us;
   bool known = true, any = false;
   FILE *f = fopen(path, "r");
   while (f && known && fscanf(f, "%255[^\t\n]\t%lf\n", name, &us) == 2)
-    known = take_measured(in, r, name, us), any = true;
+    known = take_measured(in, name, us), any = true;
   bool whole = f && feof(f);
   const char *why = f ? "expected a name, a tab and microseconds in each line" : strerror(errno);
   if (f) fclose(f);
@@ -385,20 +341,16 @@ static int read_measured(const Inspection *in, const GpuReport *r, const char *p
   return AMPC_BAD_FILE;
 }
 
-int inspect_gpu(Inspection *in, const GpuRequest *request, bool json)
+int inspect_gpu(Inspection *in, const GpuRequest *request)
 {
-  GpuReport report = {.gpu = gpu_find(request->name), .no_cudnn = request->no_cudnn};
-  Maker m = {.in = in, .report = &report};
+  Maker m = {.in = in, .gpu = gpu_find(request->name)};
+  const KernelModel model = {request->no_cudnn, &m, model_kernel, model_conv};
   int status = read_kernels(&m);
   if (status) return status;
-  report.rows = arena_array(in->c->arena, GpuRow, in->rows.n + 1);
   for (uint32_t i = 0; i < in->rows.n; i++)
-    if (!weigh(&m, &in->rows.at[i], &report.rows[i])) {
+    if (!weigh(&m, &model, &in->rows.at[i])) {
       fprintf(stderr, "amp: error: a kernel cannot be counted: %s\n", m.why);
       return AMPC_NO_COMPILER;
     }
-  report.measured = request->measured != NULL;
-  if (request->measured) status = read_measured(in, &report, request->measured);
-  if (status) return status;
-  return json ? gpu_print_json(in, &report) : gpu_print_table(in, &report);
+  return request->measured ? read_measured(in, request->measured) : 0;
 }

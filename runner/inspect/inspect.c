@@ -18,9 +18,10 @@ typedef struct InspectCommand {
   Options compile;
   const char *archs[INSPECT_ARCHS];
   uint32_t n_archs;
-  bool arch_given, json, by_layer, cudnn;
+  bool arch_given, json, cudnn;
   GpuRequest gpu;
   const char *kernel;
+  InspectSum by;
   const char *diff[2];
 } InspectCommand;
 
@@ -64,6 +65,15 @@ static int read_gpu(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_by(const OptionGiven *given)
+{
+  InspectCommand *cmd = given->into;
+  cmd->by = 0;
+  while (cmd->by < BY_COUNT && strcmp(given->value, inspect_by[cmd->by].name) != 0) cmd->by++;
+  if (cmd->by < BY_COUNT) return OPTIONS_GO_ON;
+  return option_wrong(given, "expected work, layer, line or kernel");
+}
+
 static const OptionRow inspect_options[] = {
     {"arch", 0, "LIST",
      "architectures such as sm_80,sm_90 (default sm_80); the job is compiled for the first. cpu: "
@@ -76,14 +86,14 @@ static const OptionRow inspect_options[] = {
      "what changes from precision A to B (" AMPC_NARROW_LIST
      "f32, tf32); with --arch also the registers",
      .kind = OPTION_text, .field = offsetof(InspectCommand, diff[0])},
-    {"by-layer", 0, NULL, "sum the commands by the layer that they compute", .kind = OPTION_flag,
-     .field = offsetof(InspectCommand, by_layer), .without = "kernel diff json cudnn"},
+    {"by", 0, "WHAT", "sum the commands: layer, work (the kind), line, or kernel (equal ones)",
+     .kind = OPTION_call, .read = read_by, .without = "kernel diff cudnn"},
     {"gpu", 0, "NAME",
      "what each command costs on a GPU, one of"
 #define GPU(name, ...) " " #name
 #include "compiler/cost/gpus.def"
      ": instructions, bytes, predicted time, what bounds it",
-     .kind = OPTION_call, .read = read_gpu, .without = "kernel by-layer diff arch cudnn"},
+     .kind = OPTION_call, .read = read_gpu, .without = "kernel diff arch cudnn"},
     {"cudnn", 0, NULL,
      "which engine of cuDNN computes each command on the first --arch, or why none does",
      .kind = OPTION_flag, .field = offsetof(InspectCommand, cudnn), .without = "diff"},
@@ -137,7 +147,8 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
 static bool read_command_line(Arena *arena, int argc, char **argv, InspectCommand *cmd, int *status)
 {
   Operands operands = {argv, argc};
-  *cmd = (InspectCommand){.compile = options_default(), .archs = {"sm_80"}, .n_archs = 1};
+  *cmd = (InspectCommand){
+      .compile = options_default(), .archs = {"sm_80"}, .n_archs = 1, .by = BY_NONE};
   cmd->compile.target = "sm_80";
   if (!options_read(&inspect_verb, arena, &operands, cmd, status)) return false;
   *status = read_operands(&operands, cmd);
@@ -170,13 +181,13 @@ static int inspect_one(const InspectCommand *cmd)
   if (!status && cmd->cudnn) status = inspect_cudnn(&in, &note);
   if (!status && cmd->kernel) {
     status = inspect_kernel(&in, cmd->kernel);
-  } else if (!status && cmd->gpu.name) {
-    status = inspect_gpu(&in, &cmd->gpu, cmd->json);
-  } else if (!status && cmd->by_layer) {
-    status = inspect_layers(&in);
   } else if (!status) {
-    status = add_usage(cmd, &in, &note);
-    if (!status) status = cmd->json ? inspect_json(&in) : inspect_table(&in, note);
+    InspectView view = {.by = cmd->by, .gpu = cmd->gpu.name ? &cmd->gpu : NULL};
+    status = view.gpu             ? inspect_gpu(&in, view.gpu)
+             : view.by != BY_NONE ? 0
+                                  : add_usage(cmd, &in, &note);
+    view.note = note;
+    if (!status) status = cmd->json ? inspect_json(&in, &view) : inspect_table(&in, &view);
   }
   inspect_close(&in);
   return status;

@@ -22,10 +22,10 @@ static const CommandRow *find_row(const Inspection *in, const char *name, uint32
   *out_found = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
-    if (!strstr(r->name, name)) continue;
+    if (!strstr(r->facts.name, name)) continue;
     found = r;
     ++*out_found;
-    if (strcmp(r->name, name) != 0) continue;
+    if (strcmp(r->facts.name, name) != 0) continue;
     *out_found = 1;
     break;
   }
@@ -40,7 +40,7 @@ static int no_row(const Inspection *in, const char *name, uint32_t found)
                        "--kernel %s: the names of %u commands contain this; give more of the name",
                        name, found);
   const char **names = arena_array(in->c->arena, const char *, in->rows.n + 1);
-  for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].name;
+  for (uint32_t i = 0; i < in->rows.n; i++) names[i] = in->rows.at[i].facts.name;
   const char *near = diag_nearest(name, names, in->rows.n);
   if (!near) return usage_error("amp inspect", "--kernel %s: the job has no such command", name);
   return usage_error("amp inspect", "--kernel %s: the job has no such command; did you mean %s?",
@@ -55,14 +55,16 @@ static Text job_lines(const Inspection *in, const CommandRow *row)
   const Group *group = &in->c->graph->groups.at[row->group];
   Text out = text_new(in->c->arena);
   for (uint32_t i = 0; i < group->n; i++) {
-    Place p = inspect_place(in, group->nodes[i]);
+    Place p = diag_user_place(in->c, ir_node(in->c->graph, group->nodes[i])->span);
     bool seen = !p.source;
     for (uint32_t k = 0; k < i && !seen; k++) {
-      Place q = inspect_place(in, group->nodes[k]);
+      Place q = diag_user_place(in->c, ir_node(in->c->graph, group->nodes[k])->span);
       seen = q.source == p.source && q.line == p.line;
     }
     if (seen) continue;
-    text_printf(&out, "%s:%u: %s\n", p.source->shown, p.line, inspect_line_text(in, p));
+    Facts f = facts_none();
+    facts_place(&f, in->c, p);
+    text_printf(&out, "%s:%u: %s\n", f.file, p.line, f.source);
   }
   if (!out.n) text_puts(&out, "(made by the compiler; no line of the job)\n");
   return out;
@@ -123,12 +125,12 @@ static void put_beside(const Inspection *in, const char *left, const char *right
 static void put_row_facts(const Inspection *in, const CommandRow *r)
 {
   Arena *a = in->c->arena;
-  printf("%s, in %s\n", r->name, inspect_block_text(in, r->block));
-  printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", r->types, r->shape,
-         inspect_frame_text(in, r), bytes_text(a, (double)r->read),
-         bytes_text(a, (double)r->written), count_text(a, (double)r->flops));
-  if (r->kind == COMMAND_conv && r->kernel) printf("  kernel %s writes its columns\n", r->kernel);
-  if (r->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
+  const Facts *f = &r->facts;
+  printf("%s, in %s\n", f->name, inspect_block_text(in, r->block));
+  printf("  %s %s, %s; %s read, %s written, %s FLOPs\n", f->types, f->shape, f->frame,
+         bytes_text(a, f->read), bytes_text(a, f->written), count_text(a, f->flops));
+  if (r->is == COMMAND_conv && f->kernel) printf("  kernel %s writes its columns\n", f->kernel);
+  if (f->kernel) printf("  grid %u, block %u\n", r->at.grid, r->at.block);
   for (uint32_t i = 0; i < in->n_archs && r->usage[i].known; i++)
     printf("  %s: %d registers, %d bytes of shared memory, %d spilled\n", in->arch[i],
            r->usage[i].registers, r->usage[i].shared, r->usage[i].spilled);
@@ -164,13 +166,13 @@ int inspect_kernel(Inspection *in, const char *name)
   if (found != 1) return no_row(in, name, found);
   put_row_facts(in, row);
   Text left = job_lines(in, row);
-  if (!row->kernel) {
-    bool loops = row->library && strcmp(row->library, "loops") == 0;
+  if (!row->facts.kernel) {
+    bool loops = row->facts.library && strcmp(row->facts.library, "loops") == 0;
     printf("\n%s\n%s, so it has no kernel text\n", left.at,
            loops ? "the runtime's own loops compute it" : "the vendor's library computes it");
     return 0;
   }
-  uint32_t kernel = inspect_kernel_index(in->c->program, row->kernel);
+  uint32_t kernel = inspect_kernel_index(in->c->program, row->facts.kernel);
   emit_kernel(in->c, kernel, &left);
   if (!is_cpu_target(in->c) && nvrtc_present()) return put_ptx(in, kernel, left.at);
   printf("\n%s", left.at);

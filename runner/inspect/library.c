@@ -16,12 +16,12 @@ static ampc_status name_rows(Inspection *in, Device *device)
   Compile *c = in->c;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kind != COMMAND_conv) continue;
+    if (row->is != COMMAND_conv) continue;
     const ampc_conv *d = &command_of(c->graph, row->group)->conv;
     const char *name;
     ampc_status status = device->ops->conv_implementation(device, d, &name);
     if (status) return status;
-    row->library = arena_strdup(c->arena, name);
+    inspect_set_library(in, row, arena_strdup(c->arena, name));
   }
   return AMPC_OK;
 }
@@ -62,8 +62,10 @@ static void name_planned(Inspection *in, const DnnMachine *machine)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kind == COMMAND_conv) row->library = conv_text(in->c, machine, row->group);
-    if (row->kind == COMMAND_kernel) row->library = launch_text(in->c, machine, row->group);
+    if (row->is == COMMAND_conv)
+      inspect_set_library(in, row, conv_text(in->c, machine, row->group));
+    else if (row->is == COMMAND_kernel)
+      inspect_set_library(in, row, launch_text(in->c, machine, row->group));
   }
 }
 
@@ -93,10 +95,11 @@ int inspect_library(Inspection *in)
   return (int)status;
 }
 
-const char *inspect_frame_text(const Inspection *in, const CommandRow *row)
+void inspect_set_library(const Inspection *in, CommandRow *row, const char *library)
 {
-  const char *text = row->frame;
-  if (row->library) text = arena_printf(in->c->arena, "%s by %s", text, row->library);
-  if (row->times > 1) text = arena_printf(in->c->arena, "%s x %lld", text, (long long)row->times);
-  return text;
+  const char *text = row->facts.template;
+  if (library) text = arena_printf(in->c->arena, "%s by %s", text, library);
+  if (row->facts.times > 1) text = arena_printf(in->c->arena, "%s x %.0f", text, row->facts.times);
+  row->facts.library = library;
+  row->facts.frame = text;
 }

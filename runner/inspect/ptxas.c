@@ -25,7 +25,8 @@ static CommandRow *row_of(Inspection *in, const char *name, size_t size)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kernel && strlen(row->kernel) == size && memcmp(row->kernel, name, size) == 0)
+    if (row->facts.kernel && strlen(row->facts.kernel) == size &&
+        memcmp(row->facts.kernel, name, size) == 0)
       return row;
   }
   return NULL;
@@ -36,7 +37,8 @@ static void spread(Inspection *in, uint32_t arch)
 {
   for (uint32_t i = 0; i < in->rows.n; i++) {
     CommandRow *row = &in->rows.at[i];
-    if (row->kernel) row->usage[arch] = row_of(in, row->kernel, strlen(row->kernel))->usage[arch];
+    if (row->facts.kernel)
+      row->usage[arch] = row_of(in, row->facts.kernel, strlen(row->facts.kernel))->usage[arch];
   }
 }
 
@@ -76,7 +78,7 @@ static bool read_report(Inspection *in, const char *report, uint32_t arch)
   spread(in, arch);
   bool all = true;
   for (uint32_t i = 0; i < in->rows.n; i++)
-    all &= !in->rows.at[i].kernel || in->rows.at[i].usage[arch].known;
+    all &= !in->rows.at[i].facts.kernel || in->rows.at[i].usage[arch].known;
   return all;
 }
 

@@ -1,6 +1,8 @@
 /* Computes the rows of `amp inspect` from a compiled job. */
 #include "ampc_rt.h"
+#include "compiler/cost/predict.h"
 #include "inspect.h"
+#include <string.h>
 
 /* ---- the texts of a row ---- */
 
@@ -40,6 +42,32 @@ static const char *nodes_text(Compile *c, const Group *group)
   for (uint32_t i = 0; i < group->n; i++)
     text_printf(&t, "%s%%%u %s", i ? ", " : "", group->nodes[i].id,
                 op_of(ir_node(c->graph, group->nodes[i]))->name);
+  return t.at;
+}
+
+/* Returns how many nodes of the group have the op of node `first`; 0 if an earlier node has it. */
+static uint32_t count_alike(const Graph *g, const Group *group, uint32_t first)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < group->n; i++) {
+    bool alike = op_of(ir_node(g, group->nodes[i])) == op_of(ir_node(g, group->nodes[first]));
+    if (alike && i < first) return 0;
+    n += alike;
+  }
+  return n;
+}
+
+/* Returns "sum, grad_accumulate x 3"; for a wide table each node with its number. */
+static const char *ops_text(Compile *c, const Group *group)
+{
+  Text t = text_new(c->arena);
+  if (c->options.view.wide) return nodes_text(c, group);
+  for (uint32_t i = 0; i < group->n; i++) {
+    uint32_t n = count_alike(c->graph, group, i);
+    if (!n) continue;
+    text_printf(&t, "%s%s", t.n ? ", " : "", op_of(ir_node(c->graph, group->nodes[i]))->name);
+    if (n > 1) text_printf(&t, " x %u", n);
+  }
   return t.at;
 }
 
@@ -136,31 +164,147 @@ static int64_t walked_elements(Compile *c, const Group *group, const Group *main
   return most;
 }
 
+/* ---- work and layer ---- */
+
+static bool draws(const Graph *g, const Group *group)
+{
+  for (uint32_t i = 0; i < group->n; i++)
+    if (op_draws(ir_node(g, group->nodes[i]))) return true;
+  return false;
+}
+
+/* Returns the kind of work: "product", "attention", "optimizer"; else the template. */
+static const char *work_text(Compile *c, uint32_t group)
+{
+  const Graph *g = c->graph;
+  const char *frame = frame_text(c, main_part(g, group)), *dot = strchr(frame, '.');
+  CommandKind kind = command_of(g, group)->kind;
+  if (kind == COMMAND_gemm) return "product";
+  if (kind == COMMAND_conv) return "convolution";
+  CostPart part = predict_part(c, group);
+  const Node *main = group_main_node(g, group);
+  if (part == PART_tiles) return "attention";
+  if (part == PART_casts) return "cast";
+  if (part == PART_state && !main->layer)
+    return optimizer_name_of(g, main) ? "optimizer" : "metric";
+  if (draws(g, &g->groups.at[group])) return "random";
+  if (strcmp(frame, "map") == 0) return "elementwise";
+  if (strcmp(frame, "own") == 0) return "own op";
+  return dot ? arena_strndup(c->arena, frame, (size_t)(dot - frame)) : frame;
+}
+
+static bool is_optimizer(const Graph *g, const char *name)
+{
+  for (uint32_t i = 0; i < g->optimizers.n; i++)
+    if (strcmp(g->optimizers.at[i].name, name) == 0) return true;
+  return false;
+}
+
+/* Returns the layer of the command's main node, or its optimizer; NULL: neither. */
+static const char *layer_text(const Graph *g, uint32_t group)
+{
+  const Node *n = group_main_node(g, group);
+  if (!n->layer) return optimizer_name_of(g, n);
+  const char *path = layer_path(g, n->layer);
+  return is_optimizer(g, path) ? n->layer : path;
+}
+
+/* ---- rows ---- */
+
+static void set_counts(Compile *c, uint32_t group, Facts *f)
+{
+  CommandCount count = command_count(c, group, NULL);
+  const Node *node = group_main_node(c->graph, group);
+  TileLoad tiles;
+  f->commands = 1;
+  f->backward_commands = node->layer && node->origin.id;
+  f->times = (double)count.times;
+  f->read = (double)count.read;
+  f->written = (double)count.written;
+  f->bytes = f->read + f->written;
+  f->flops = (double)count.flops;
+  if (tile_load(c, group, 0, &tiles)) f->flops = load_flops(&tiles.load) * f->times;
+  f->run_flops = f->flops < 0 ? -1 : f->flops / f->times;
+  f->elements = (double)walked_elements(c, &c->graph->groups.at[group], main_part(c->graph, group));
+}
+
 static CommandRow make_row(const Inspection *in, uint32_t group)
 {
+  static const char *const kinds[] = {[COMMAND_kernel] = "kernel",
+                                      [COMMAND_gemm] = "gemm",
+                                      [COMMAND_conv] = "conv",
+                                      [COMMAND_exchange] = "exchange"};
   Compile *c = in->c;
   const Group *p = &c->graph->groups.at[group], *main = main_part(c->graph, group);
   Value last = main->nodes[main->n - 1];
   const Command *k = command_of(c->graph, group);
-  CommandCount count = command_count(c, group, NULL);
   CommandRow row = {.group = group,
                     .block = ir_node(c->graph, last)->block,
-                    .kind = count.kind,
-                    .times = count.times,
-                    .read = count.read,
-                    .written = count.written,
-                    .flops = count.flops,
-                    .name = k->name,
-                    .frame = frame_text(c, p),
-                    .main_frame = frame_text(c, main),
-                    .nodes = nodes_text(c, p),
-                    .shape = shape_text(c, main),
-                    .elements = walked_elements(c, p, main),
-                    .types = types_text(c, k),
-                    .kernel = k->kernel_name,
-                    .place = inspect_place(in, last)};
-  if (row.kernel) row.at = k->whole.at;
+                    .is = k->kind,
+                    .at = k->whole.at,
+                    .place = diag_user_place(c, ir_node(c->graph, last)->span),
+                    .facts = facts_none()};
+  Facts *f = &row.facts;
+  f->name = k->name;
+  f->kind = kinds[k->kind];
+  f->template = frame_text(c, p);
+  f->work = work_text(c, group);
+  f->types = types_text(c, k);
+  f->shape = shape_text(c, main);
+  f->nodes = nodes_text(c, p);
+  f->ops = ops_text(c, p);
+  f->kernel = k->kernel_name;
+  if (f->kernel) {
+    f->grid = row.at.grid;
+    f->block = row.at.block;
+    f->launch = arena_printf(c->arena, "%u x %u", row.at.grid, row.at.block);
+  }
+  f->layer = layer_text(c->graph, group);
+  facts_place(f, c, row.place);
+  set_counts(c, group, f);
+  inspect_set_library(in, &row, NULL);
   return row;
+}
+
+const InspectBy inspect_by[] = {
+    [BY_WORK] = {"work", "work", "work"},
+    [BY_LAYER] = {"layer", "layer", "layer"},
+    [BY_LINE] = {"line", "file line", "file line source"},
+    [BY_KERNEL] = {"kernel", "kernel kind types shape run_flops",
+                   "name kernel? template types shape times"},
+};
+
+/* Cuts the text of a line to LINE_ROOM bytes, between characters. */
+const char *inspect_group_name(Arena *arena, InspectSum by, const Facts *group)
+{
+  enum { LINE_ROOM = 31 };
+  if (by == BY_WORK) return group->work;
+  if (by == BY_KERNEL) return group->name;
+  if (by == BY_LAYER) return group->layer ? group->layer : "(no layer)";
+  if (!group->file) return "(no line)";
+  const char *text = arena_printf(arena, "%s: %s", group->where, group->source);
+  size_t n = LINE_ROOM - 2;
+  if (strlen(text) <= LINE_ROOM) return text;
+  while (n && (text[n] & 0xc0) == 0x80) n--; /* a byte within a character */
+  return arena_printf(arena, "%.*s..", (int)n, text);
+}
+
+Facts inspect_facts(const Inspection *in, uint16_t block, InspectSum by, FactRows *out)
+{
+  Facts sum = facts_none();
+  for (uint32_t i = 0, n = 0; i < in->rows.n; i++) {
+    const CommandRow *row = &in->rows.at[i];
+    if (row->block != block) continue;
+    if (n++)
+      facts_add(&sum, &row->facts);
+    else
+      sum = row->facts;
+    if (by != BY_NONE)
+      facts_group(in->c->arena, out, inspect_by[by].columns, &row->facts);
+    else
+      vec_push(in->c->arena, out, row->facts);
+  }
+  return sum;
 }
 
 /* ---- a job ---- */
@@ -191,21 +335,4 @@ const char *inspect_block_text(const Inspection *in, uint16_t block)
   const BlockInfo *b = &in->c->graph->blocks.at[block];
   return arena_printf(in->c->arena, "%s%s", ir_block_text(in->c, block),
                       b->remainder ? ", the last of an epoch" : "");
-}
-
-Place inspect_place(const Inspection *in, Value v)
-{
-  Span span = diag_user_span(in->c, ir_node(in->c->graph, v)->span);
-  Place place = {0};
-  if (span.end) place = diag_place(in->c, span);
-  return place.source && !place.source->builtin ? place : (Place){0};
-}
-
-const char *inspect_line_text(const Inspection *in, Place place)
-{
-  if (!place.source) return "";
-  uint32_t n;
-  const char *s = diag_line_text(in->c, &place, &n), *end = s + n;
-  while (s < end && (*s == ' ' || *s == '\t')) s++;
-  return arena_shown(in->c->arena, arena_strndup(in->c->arena, s, (size_t)(end - s)), "\t");
 }

@@ -1,54 +1,7 @@
-/* Prints the table of `amp inspect`. */
+/* Prints the tables of `amp inspect`: the commands of each block, or with --by their groups. */
 #include <string.h>
+#include "compiler/cost/gpu.h"
 #include "inspect.h"
-
-/* ---- cells ---- */
-
-const char *inspect_line_number(const Inspection *in, const CommandRow *r)
-{
-  if (!r->place.source) return "-";
-  const char *path = r->place.source->shown, *slash = strrchr(path, '/');
-  bool job = strcmp(r->place.source->path, in->c->options.input) == 0;
-  return arena_printf(in->c->arena, "%s%s%u",
-                      job     ? ""
-                      : slash ? slash + 1
-                              : path,
-                      job ? "" : ":", r->place.line);
-}
-
-/* Returns how many nodes of the group have the op of node `first`; 0 if an earlier node has it. */
-static uint32_t count_alike(const Inspection *in, const Group *group, uint32_t first)
-{
-  const Graph *g = in->c->graph;
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < group->n; i++) {
-    bool alike = op_of(ir_node(g, group->nodes[i])) == op_of(ir_node(g, group->nodes[first]));
-    if (alike && i < first) return 0;
-    n += alike;
-  }
-  return n;
-}
-
-/* Returns "sum, grad_accumulate x 3"; the wide table lists each node with its number. */
-const char *inspect_nodes_text(const Inspection *in, const CommandRow *r)
-{
-  const Group *group = &in->c->graph->groups.at[r->group];
-  Text t = text_new(in->c->arena);
-  if (in->c->options.view.wide) return r->nodes;
-  for (uint32_t i = 0; i < group->n; i++) {
-    uint32_t n = count_alike(in, group, i);
-    if (!n) continue;
-    text_printf(&t, "%s%s", t.n ? ", " : "", op_of(ir_node(in->c->graph, group->nodes[i]))->name);
-    if (n > 1) text_printf(&t, " x %u", n);
-  }
-  return t.at;
-}
-
-/* Returns "1056 x 256", or "-" for a vendor's library, which chooses its own grid. */
-static const char *grid_text(Arena *arena, const CommandRow *r)
-{
-  return r->kernel ? arena_printf(arena, "%u x %u", r->at.grid, r->at.block) : "-";
-}
 
 const char *inspect_usage_text(Arena *arena, const Usage *u)
 {
@@ -60,86 +13,145 @@ const char *inspect_usage_text(Arena *arena, const Usage *u)
   return t.at;
 }
 
-/* ---- the table ---- */
+/* ---- columns ---- */
 
-enum { OWN_COLUMNS = 9 };
-
-/* Opens the table. If it does not fit, the columns that the user can most easily do without are
- * dropped first (numbers after `!`). Column template is kept if it names libraries. Each
- * architecture has a column of usage before the nodes. */
-static void open_table(const Inspection *in, Table *t)
+/* Returns the columns. If they do not fit, those that the user can most easily do without are
+ * dropped first (numbers after `!`). Column template is kept if it names libraries. `@`: the usage
+ * on each architecture. */
+static const char *columns_of(const Inspection *in, const InspectView *view)
 {
   bool libraries = false;
-  for (uint32_t i = 0; i < in->rows.n; i++) libraries |= in->rows.at[i].library != NULL;
-  Text columns = text_new(in->c->arena);
-  text_printf(&columns,
-              "name:key<26|line:number!1|types:!2<14|shape:!4|launch:!7|template:!%d<12|read:bytes|"
-              "written:bytes|FLOPs:count",
-              libraries ? 0 : 6);
-  for (uint32_t i = 0; i < in->n_archs; i++) text_printf(&columns, "|%s:!3<12", in->arch[i]);
-  text_puts(&columns, "|nodes:!5<16");
-  table_open(t, in->c->arena, NULL, &in->c->options.view, columns.at);
+  for (uint32_t i = 0; i < in->rows.n; i++) libraries |= in->rows.at[i].facts.library != NULL;
+  if (view->by != BY_NONE)
+    return arena_printf(in->c->arena, "name<%s %s",
+                        view->by == BY_KERNEL ? "20 types!4 shape!5 times!2"
+                                              : "12 commands!2 backward_commands!3",
+                        view->gpu ? "launches!1 bytes instructions!3 predicted_us of_predicted "
+                                    "measured_us"
+                                  : "read written of_bytes!1 flops");
+  if (view->gpu)
+    return "name<24 where!4 types!7<11 shape!8 threads!5 instructions_per_element!3 bytes "
+           "l2_bytes!6 predicted_us measured_us bound roof!2 ops!9<16 why!1<18";
+  return arena_printf(in->c->arena,
+                      "name<26 where!1 types!2<14 shape!4 launch!7 frame%s<12 read written flops "
+                      "@!3<12 ops!5<16",
+                      libraries ? "" : "!6");
 }
 
-static void add_row(const Inspection *in, const CommandRow *r, Table *t)
-{
-  TableCell cells[OWN_COLUMNS + INSPECT_ARCHS + 1] = {{r->name},
-                                                      {inspect_line_number(in, r)},
-                                                      {r->types},
-                                                      {r->shape},
-                                                      {grid_text(t->arena, r)},
-                                                      {inspect_frame_text(in, r)},
-                                                      {.amount = (double)r->read},
-                                                      {.amount = (double)r->written},
-                                                      {.amount = (double)r->flops}};
-  uint32_t n = OWN_COLUMNS;
-  for (uint32_t i = 0; i < in->n_archs; i++)
-    cells[n++].text = inspect_usage_text(t->arena, &r->usage[i]);
-  cells[n].text = inspect_nodes_text(in, r);
-  table_row(t, (double)(r->read + r->written), cells);
-}
+/* ---- rows ---- */
 
-/* Prints title, rows and sums of a block that has commands. The sum of FLOPs leaves out commands
- * whose FLOPs are not counted. */
-static void put_block(const Inspection *in, uint16_t block, Table *t)
+static void add_commands(const Inspection *in, uint16_t block, bool predicted, FactTable *t)
 {
-  double read = 0, written = 0, flops = 0;
-  uint32_t commands = 0;
   for (uint32_t i = 0; i < in->rows.n; i++) {
     const CommandRow *r = &in->rows.at[i];
+    const char *usage[INSPECT_ARCHS];
     if (r->block != block) continue;
-    commands++;
-    add_row(in, r, t);
-    read += (double)r->read;
-    written += (double)r->written;
-    flops += r->flops > 0 ? (double)r->flops : 0;
+    for (uint32_t k = 0; k < in->n_archs; k++)
+      usage[k] = inspect_usage_text(t->of.arena, &r->usage[k]);
+    facts_row(t, predicted ? r->facts.predicted_us : r->facts.bytes, &r->facts, usage);
   }
-  if (!commands) return;
-  table_say(t, 2, "\n%s", inspect_block_text(in, block));
-  table_put(t);
-  table_say(t, 2, "  %u commands: %s read, %s written, %s FLOPs", commands,
-            bytes_text(t->arena, read), bytes_text(t->arena, written), count_text(t->arena, flops));
 }
 
-static void put_title(const Inspection *in, Table *t)
+static void add_groups(const FactRows *groups, InspectSum by, const Facts *all, FactTable *t)
 {
-  Text archs = text_new(t->arena);
+  t->of.sorted = all->predicted_us >= 0;
+  for (uint32_t i = 0; i < groups->n; i++) {
+    Facts group = groups->at[i];
+    group.name = inspect_group_name(t->of.arena, by, &group);
+    facts_shares(&group, all);
+    facts_row(t, t->of.sorted ? group.predicted_us : group.bytes, &group, NULL);
+  }
+}
+
+/* ---- sums ---- */
+
+/* The sum of FLOPs leaves out commands whose FLOPs are not counted. */
+static void say_sums(const Facts *all, Table *t)
+{
+  table_say(t, 2, "  %.0f commands: %s read, %s written, %s FLOPs", all->commands,
+            bytes_text(t->arena, all->read), bytes_text(t->arena, all->written),
+            count_text(t->arena, all->flops > 0 ? all->flops : 0));
+}
+
+static void say_predicted(const Facts *all, Table *t)
+{
+  Arena *a = t->arena;
+  bool measured = all->measured_us > 0;
+  table_say(t, 2, "  %.0f commands, %.0f nodes of a CUDA graph: %s moved (%s unavoidable)",
+            all->commands, all->launches, bytes_text(a, all->bytes),
+            bytes_text(a, all->unavoidable));
+  table_say(t, 2, "  %s instructions in our kernels; predicted time %s%s%s",
+            count_text(a, all->instructions > 0 ? all->instructions : 0),
+            time_text(a, all->predicted_us), measured ? ", measured " : "",
+            measured ? time_text(a, all->measured_us) : "");
+}
+
+/* Prints title, rows and sums of a block that has commands. */
+static void put_block(const Inspection *in, const InspectView *view, uint16_t block, FactTable *t)
+{
+  FactRows rows = {0};
+  Facts all = inspect_facts(in, block, view->by, &rows);
+  if (!rows.n) return;
+  if (view->gpu) all.unavoidable = gpu_unavoidable(in, block, all.bytes);
+  table_say(&t->of, 2, "\n%s", inspect_block_text(in, block));
+  if (view->by != BY_NONE)
+    add_groups(&rows, view->by, &all, t);
+  else
+    add_commands(in, block, view->gpu != NULL, t);
+  table_put(&t->of);
+  if (view->gpu)
+    say_predicted(&all, &t->of);
+  else
+    say_sums(&all, &t->of);
+}
+
+/* ---- the whole ---- */
+
+static void put_title(const Inspection *in, const InspectView *view, Table *t)
+{
+  Text head = text_new(t->arena);
+  const ampc_program *p = in->c->program;
+  const Gpu *gpu = view->gpu ? gpu_find(view->gpu->name) : NULL;
   uint32_t kernels = 0;
-  for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].kind == COMMAND_kernel;
-  for (uint32_t i = 0; i < in->n_archs; i++)
-    text_printf(&archs, "%s%s", i ? ", " : "; ", in->arch[i]);
-  table_say(t, 2, "%s: %s, %s, %u commands, %u of them kernels%s%s", in->c->program->source,
-            in->c->program->precision, in->c->options.target, in->rows.n, kernels, archs.at,
-            archs.n ? ": registers, shared memory, spills" : "");
+  for (uint32_t i = 0; i < in->rows.n; i++) kernels += in->rows.at[i].is == COMMAND_kernel;
+  text_printf(&head, "%s: %s, ", p->source, p->precision);
+  if (gpu)
+    text_printf(&head, "predicted for %s (%s)", gpu->model, gpu->arch);
+  else
+    text_puts(&head, in->c->options.target);
+  if (view->by != BY_NONE)
+    text_printf(&head, ", by %s", inspect_by[view->by].name);
+  else if (!gpu)
+    text_printf(&head, ", %u commands, %u of them kernels", in->rows.n, kernels);
+  for (uint32_t i = 0; i < in->n_archs && !gpu; i++)
+    text_printf(&head, "%s%s", i ? ", " : "; ", in->arch[i]);
+  if (in->n_archs && !gpu) text_puts(&head, ": registers, shared memory, spills");
+  table_say(t, 2, "%s", head.at);
 }
 
-int inspect_table(const Inspection *in, const char *note)
+static void put_assumptions(const GpuRequest *request, Table *t)
 {
-  Table t;
-  open_table(in, &t);
-  put_title(in, &t);
-  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, (uint16_t)i, &t);
-  if (note) table_say(&t, 0, "\n%s", note);
-  table_close(&t);
+  const Gpu *g = gpu_find(request->name);
+  table_say(
+      t, 0,
+      "\npredicted: the largest of the times for memory, L2, issue, tensor cores and "
+      "the latency of the longest warp, plus %.1f us for each node. %s: %d multiprocessors "
+      "at %d MHz, %.0f of %.0f GB/s from DRAM, %.0f GB/s from L2, %.0f TFLOP/s in 16 bits, %.0f in "
+      "tf32; products with a large k reach 0.83 of these, convolutions 0.67. %s",
+      g->node, g->model, g->multiprocessors, g->mhz, g->dram, g->dram_peak, g->l2, g->tensor16,
+      g->tensor_tf32, request->no_cudnn ? "No cuDNN: own kernels." : "With cuDNN.");
+}
+
+int inspect_table(const Inspection *in, const InspectView *view)
+{
+  FactTable t;
+  facts_open(&t, in->c->arena, NULL, &in->c->options.view, columns_of(in, view), in->arch,
+             in->n_archs);
+  if (view->by != BY_NONE) t.of.columns[t.of.key].title = inspect_by[view->by].name;
+  put_title(in, view, &t.of);
+  for (uint32_t i = 0; i < in->c->graph->blocks.n; i++) put_block(in, view, (uint16_t)i, &t);
+  if (view->gpu) put_assumptions(view->gpu, &t.of);
+  if (view->note) table_say(&t.of, 0, "\n%s", view->note);
+  table_close(&t.of);
   return 0;
 }

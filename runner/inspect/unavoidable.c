@@ -18,7 +18,7 @@
  * State (optimizers, running statistics) counts as its commands move it. No fusion into the
  * library's kernels is assumed, such as statistics of the output of a convolution. */
 #include <string.h>
-#include "gpu.h"
+#include "inspect.h"
 
 typedef enum Kept { KEPT_not, KEPT_leaf, KEPT_result, KEPT_computed, KEPT_stored } Kept;
 
@@ -107,7 +107,7 @@ static void take_product(Walk *w, const CommandRow *row)
     if (w->depth[v.id] > depth) depth = w->depth[v.id];
   }
   for (uint32_t i = 0; i < group->n; i++) keep(w, group->nodes[i], KEPT_result, depth + 1);
-  w->bytes += (double)(row->read + row->written);
+  w->bytes += row->facts.read + row->facts.written;
 }
 
 static void take_part(Walk *w, const KernelPart *part)

@@ -3,62 +3,48 @@
 #include <string.h>
 #include "profile.h"
 
-enum { USUAL_ROWS = 12, LINE_ROOM = 31 };
+enum { USUAL_ROWS = 12 };
 
-static double share_of(double us, const ProfileBlock *b)
+static void put_commands(const Measured *m, const ProfileBlock *b, FactTable *t)
 {
-  return b->us > 0 ? 100 * us / b->us : 0;
-}
-
-static const char *limit_name(const ProfileRow *r)
-{
-  return r->memory < 0 ? "-" : r->memory < r->arithmetic ? "FLOPs" : "memory";
-}
-
-static void put_commands(const Measured *m, const ProfileBlock *b, Table *t)
-{
-  t->columns[t->key].title = "command";
-  for (const ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++)
-    TABLE_ROW(t, r->us, {r->row->name}, {inspect_line_number(m->in, r->row)}, {r->work},
-              {r->row->types}, {r->row->shape}, {.amount = -1}, {.amount = r->us},
-              {.amount = share_of(r->us, b)}, {.amount = r->predicted},
-              {.amount = profile_limit(r)}, {limit_name(r)}, {.amount = profile_idle(m, r)});
-  table_put(t);
-}
-
-/* Returns "16: h = relu(fc1(x))" for a line, cut to LINE_ROOM bytes. */
-static const char *sum_text(const Measured *m, const ProfileSum *s, SumBy by)
-{
-  if (by != BY_LINE) return s->name;
-  if (!s->first->place.source) return "(no line)";
-  const char *source = inspect_line_text(m->in, s->first->place);
-  const char *text = arena_printf(m->in->c->arena, "%s: %s", s->name, source);
-  if (strlen(text) <= LINE_ROOM) return text;
-  return arena_printf(m->in->c->arena, "%.*s..", LINE_ROOM - 2, text);
-}
-
-static void put_sums(const Measured *m, const ProfileBlock *b, SumBy by, Table *t)
-{
-  ProfileSums sums = profile_sums(m, b, by);
-  t->columns[t->key].title = sum_names[by];
-  for (uint32_t i = 0; i < sums.n; i++) {
-    const ProfileSum *s = &sums.at[i];
-    TABLE_ROW(t, s->us, {sum_text(m, s, by)}, {"-"}, {"-"}, {"-"}, {"-"},
-              {.amount = by == BY_LINE ? -1 : (double)s->commands}, {.amount = s->us},
-              {.amount = share_of(s->us, b)}, {.amount = s->predicted}, {.amount = s->limit}, {"-"},
-              {.amount = s->idle});
+  FactRows rows = {0};
+  Facts all = inspect_facts(m->in, b->block, BY_NONE, &rows);
+  t->of.columns[t->of.key].title = "command";
+  for (Facts *f = rows.at; f < rows.at + rows.n; f++) {
+    f->commands = -1;
+    facts_shares(f, &all);
+    facts_row(t, f->measured_us, f, NULL);
   }
-  text_puts(t->out, "\n");
-  table_put(t);
+  table_put(&t->of);
+}
+
+/* Which line, types and shape the commands of a group have is left out. */
+static void put_sums(const Measured *m, const ProfileBlock *b, InspectSum by, FactTable *t)
+{
+  FactRows rows = {0};
+  Facts all = inspect_facts(m->in, b->block, by, &rows);
+  facts_sort(&rows, "measured_us");
+  t->of.columns[t->of.key].title = inspect_by[by].name;
+  for (uint32_t i = 0; i < rows.n; i++) {
+    Facts f = rows.at[i];
+    f.name = inspect_group_name(t->of.arena, by, &f);
+    f.where = f.work = f.types = f.shape = f.limited_by = NULL;
+    if (by == BY_LINE) f.commands = -1;
+    facts_shares(&f, &all);
+    facts_row(t, f.measured_us, &f, NULL);
+  }
+  text_puts(t->of.out, "\n");
+  table_put(&t->of);
 }
 
 /* Says how long a run of the block's step takes, and what the training loop does beside it. */
 static void say_block(const Measured *m, const ProfileBlock *b, Table *t)
 {
-  double predicted = 0, own = b->step_us - (m->threads ? b->us : b->wait_us);
-  for (uint32_t i = b->first; i < b->first + b->n; i++) predicted += m->rows[i].predicted;
+  FactRows rows = {0};
+  Facts all = inspect_facts(m->in, b->block, BY_NONE, &rows);
+  double own = b->step_us - (m->threads ? b->us : b->wait_us);
   const char *model =
-      m->gpu ? arena_printf(t->arena, ", predicted %s", time_text(t->arena, predicted)) : "";
+      m->gpu ? arena_printf(t->arena, ", predicted %s", time_text(t->arena, all.predicted_us)) : "";
   const char *waits =
       m->threads ? "" : arena_printf(t->arena, ", waiting %s", time_text(t->arena, b->wait_us));
   table_say(t, 2, "\n%s: %s in %u commands%s", inspect_block_text(m->in, b->block),
@@ -83,7 +69,7 @@ static void say_steps(const Measured *m, Table *t)
 
 static void explain_columns(const Measured *m, Table *t)
 {
-  table_say(t, 2, "\ntime: measured, the mean of the runs");
+  table_say(t, 2, "\nmeasured: the mean of the runs");
   if (m->gpu) {
     table_say(t, 2, "predicted: as by ampc --explain, for a machine that does nothing else");
     table_say(t, 2,
@@ -98,19 +84,20 @@ static void explain_columns(const Measured *m, Table *t)
 
 void profile_print(const Measured *m)
 {
-  Table t;
+  FactTable t;
   TableView view = m->in->c->options.view;
   if (!view.top) view.top = view.wide ? UINT32_MAX : USUAL_ROWS; /* --top sorts the rows */
-  table_open(&t, m->in->c->arena, NULL, &view,
-             "command:key<28|line:number!4|work:!5|types:!8|shape:!9|commands:count!6|time:time~|"
-             "of step:share~|predicted:time!1|limit:time~!3|limited by:!7|idle:time~!2");
-  say_steps(m, &t);
+  facts_open(&t, m->in->c->arena, NULL, &view,
+             "name<28 where!4 work!5 types!8 shape!9 commands!6 measured_us~ of_measured~ "
+             "predicted_us!1 limit_us~!3 limited_by!7 idle_us~!2",
+             NULL, 0);
+  say_steps(m, &t.of);
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++) {
-    say_block(m, b, &t);
+    say_block(m, b, &t.of);
     if (m->in->c->graph->blocks.at[b->block].kind != AMPC_TRAIN) continue;
     put_commands(m, b, &t);
-    for (SumBy by = 0; by < SUM_BY_COUNT; by++) put_sums(m, b, by, &t);
+    for (InspectSum by = BY_WORK; by <= BY_LINE; by++) put_sums(m, b, by, &t);
   }
-  explain_columns(m, &t);
-  table_close(&t);
+  explain_columns(m, &t.of);
+  table_close(&t.of);
 }

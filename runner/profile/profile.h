@@ -4,15 +4,11 @@
 #include "runner/inspect/inspect.h"
 #include "runtime/runtime.h"
 
-typedef struct ProfileRow { /* a command; times are microseconds of one run of its step */
-  const CommandRow *row;
-  const char *layer; /* "h.0.attn.c_attn"; the optimizer's name; "(no layer)" */
-  const char *work;  /* "product", "convolution", "attention", "row", .. */
-  int64_t runs;      /* in all measured steps; more than one in a step: the command is in a loop */
-  double us, least;  /* mean; the fastest run, without the other iterations of a loop */
-  double *busy;      /* mean time that each thread computes; NULL on a GPU */
-  /* predicted, and the times of its bytes and of its FLOPs alone; below 0: unknown */
-  double predicted, memory, arithmetic;
+typedef struct ProfileRow { /* a command that ran. Its facts have the times, for one step */
+  CommandRow *row;
+  int64_t runs;     /* in all measured steps; more than one in a step: the command is in a loop */
+  double us, least; /* sum; the fastest run, without the other iterations of a loop */
+  double *busy;     /* mean time that each thread computes; NULL on a GPU */
 } ProfileRow;
 
 typedef struct ProfileBlock { /* a variant of a block that ran */
@@ -45,26 +41,9 @@ typedef struct Measured {
 /* Fills in blocks and rows from the spans in m->profile. `rt` is the runtime that was profiled. */
 void profile_sum(Measured *m, const ampc_runtime *rt);
 
+const char *profile_layer(const CommandRow *row); /* "(no layer)" if it has none */
 /* If a tool of NVIDIA watches this process, lets the profile report ranges to it. */
 void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *rt);
-
-/* A sum over the commands of a block. */
-typedef struct ProfileSum {
-  const char *name;
-  const CommandRow *first; /* one of the commands */
-  uint32_t commands;
-  double us, predicted, memory, arithmetic, limit, idle;
-} ProfileSum;
-typedef VEC(ProfileSum) ProfileSums;
-typedef enum SumBy { BY_WORK, BY_LAYER, BY_LINE, SUM_BY_COUNT } SumBy;
-extern const char *const sum_names[]; /* "work", "layer", "line" */
-/* Returns the sums of a block, the largest first. */
-ProfileSums profile_sums(const Measured *m, const ProfileBlock *b, SumBy by);
-/* Returns the mean time in which a thread does not compute; below 0: unknown. */
-double profile_idle(const Measured *m, const ProfileRow *r);
-
-/* Returns the longer one of the times for memory and arithmetic; below 0: unknown. */
-double profile_limit(const ProfileRow *r);
 
 /* ---- print.c, json.c, trace.c ---- */
 void profile_print(const Measured *m);

@@ -13,37 +13,7 @@
 #include "compiler/cost/memory_report.h"
 #include "profile.h"
 
-/* ---- what a command is ---- */
-
-static const char *layer_of(const Graph *g, uint32_t group)
-{
-  const Node *n = group_main_node(g, group);
-  const char *optimizer = n->layer ? NULL : optimizer_name_of(g, n);
-  return n->layer ? layer_path(g, n->layer) : optimizer ? optimizer : "(no layer)";
-}
-
-static bool draws(const Graph *g, const Group *group)
-{
-  for (uint32_t i = 0; i < group->n; i++)
-    if (op_draws(ir_node(g, group->nodes[i]))) return true;
-  return false;
-}
-
-static const char *work_of(const Measured *m, const CommandRow *row, const Prediction *p)
-{
-  Arena *arena = m->in->c->arena;
-  const Graph *g = m->in->c->graph;
-  const char *frame = row->main_frame, *dot = strchr(frame, '.');
-  if (row->kind == COMMAND_gemm) return "product";
-  if (row->kind == COMMAND_conv) return "convolution";
-  if (p->part == PART_tiles) return "attention";
-  if (p->part == PART_casts) return "cast";
-  if (p->part == PART_state && !group_main_node(g, row->group)->layer) return "optimizer";
-  if (draws(g, &g->groups.at[row->group])) return "random";
-  if (strcmp(frame, "map") == 0) return "elementwise";
-  if (strcmp(frame, "own") == 0) return "own op";
-  return dot ? arena_strndup(arena, frame, (size_t)(dot - frame)) : frame;
-}
+/* ---- predictions ---- */
 
 /* Returns GFLOP/s at the peak of the lanes or tensor cores that the command can use. */
 static double peak_of(const Gpu *g, const Prediction *p)
@@ -60,27 +30,13 @@ static double memory_us(const Measured *m, double bytes)
 }
 
 /* Sets the times that follow from the rates of the machine. */
-static void set_rates(const Measured *m, const Prediction *p, ProfileRow *out)
+static void set_rates(const Measured *m, CommandRow *row)
 {
-  out->predicted = p->us + p->launch_us;
-  out->memory = memory_us(m, (double)(p->count.read + p->count.written));
-  out->arithmetic = p->count.flops < 0 ? 0 : (double)p->count.flops / (1e3 * peak_of(m->gpu, p));
-}
-
-static void describe(const Measured *m, const CommandRow *row, ProfileRow *out)
-{
-  Compile *c = m->in->c;
-  const Gpu *gpu = m->gpu ? m->gpu : gpu_find("h200"); /* the kind of a command needs any GPU */
-  Prediction p = predict_command(c, gpu, row->group, NULL);
-  *out = (ProfileRow){.row = row,
-                      .layer = layer_of(c->graph, row->group),
-                      .work = work_of(m, row, &p),
-                      .least = HUGE_VAL,
-                      .predicted = -1,
-                      .memory = -1,
-                      .arithmetic = -1};
-  if (m->threads) out->busy = arena_array(c->arena, double, m->threads);
-  if (m->gpu) set_rates(m, &p, out);
+  Prediction p = predict_command(m->in->c, m->gpu, row->group, NULL);
+  Facts *f = &row->facts;
+  f->predicted_us = p.us + p.launch_us;
+  f->memory_us = memory_us(m, f->read + f->written);
+  f->arithmetic_us = p.count.flops < 0 ? 0 : (double)p.count.flops / (1e3 * peak_of(m->gpu, &p));
 }
 
 /* ---- blocks and their rows ---- */
@@ -95,44 +51,48 @@ static uint16_t graph_block(const Graph *g, uint32_t block, uint32_t variant)
 
 /* Finds the rows of a variant's bound commands. Without loops, these and the rows of its block in
  * the inspection are in the same order. */
-static void find_rows(const Inspection *in, const ampc_runtime *rt, uint32_t key,
-                      const CommandRow **out)
+static void find_rows(const Inspection *in, const ampc_runtime *rt, uint32_t key, CommandRow **out)
 {
   uint16_t block = graph_block(in->c->graph, key / AMPC_MAX_VARIANTS, key % AMPC_MAX_VARIANTS);
-  const CommandRow *row = in->rows.at;
+  CommandRow *row = in->rows.at;
   for (uint32_t i = rt->first_bound[key]; i < rt->first_bound[key + 1]; i++) {
     if (rt->bound[i].command->kind == AMPC_REPEAT) continue;
     while (row->block != block) row++;
-    if (strcmp(row->name, rt->bound[i].command->label) != 0)
+    if (strcmp(row->facts.name, rt->bound[i].command->label) != 0)
       ir_bug(in->c, "profile", in->c->graph->groups.at[row->group].nodes[0],
              "commands are in another order than rows");
     out[i] = row++;
   }
 }
 
-static const CommandRow **rows_of_bound(const Inspection *in, const ampc_runtime *rt)
+static CommandRow **rows_of_bound(const Inspection *in, const ampc_runtime *rt)
 {
-  const CommandRow **out = arena_array(in->c->arena, const CommandRow *, rt->n_bound + 1);
+  CommandRow **out = arena_array(in->c->arena, CommandRow *, rt->n_bound + 1);
   const ampc_program *p = rt->program;
   for (uint32_t b = 0; b < p->n_blocks; b++)
     for (uint32_t v = 0; v < p->blocks[b].n_variants; v++) find_rows(in, rt, step_key(b, v), out);
   return out;
 }
 
+const char *profile_layer(const CommandRow *row)
+{
+  return row->facts.layer ? row->facts.layer : "(no layer)";
+}
+
 void profile_name_ranges(Profile *p, const Inspection *in, const ampc_runtime *rt)
 {
   if (!(p->nvtx = nvtx_open())) return;
-  const CommandRow **rows = rows_of_bound(in, rt);
+  CommandRow **rows = rows_of_bound(in, rt);
   RangeName *names = arena_array(in->c->arena, RangeName, rt->n_bound + 1);
   for (uint32_t i = 0; i < rt->n_bound; i++)
     if (rows[i])
-      names[i] = (RangeName){layer_of(in->c->graph, rows[i]->group),
-                             arena_printf(in->c->arena, "%s, line %s", rows[i]->name,
-                                          inspect_line_number(in, rows[i]))};
+      names[i] = (RangeName){profile_layer(rows[i]),
+                             arena_printf(in->c->arena, "%s, line %s", rows[i]->facts.name,
+                                          rows[i]->facts.where ? rows[i]->facts.where : "-")};
   p->names = names;
 }
 
-static void add_block(Measured *m, const ampc_runtime *rt, const CommandRow **rows, uint32_t key,
+static void add_block(Measured *m, const ampc_runtime *rt, CommandRow **rows, uint32_t key,
                       int64_t runs)
 {
   ProfileBlock *b = &m->blocks[m->n_blocks++];
@@ -142,8 +102,10 @@ static void add_block(Measured *m, const ampc_runtime *rt, const CommandRow **ro
       .runs = runs};
   for (uint32_t i = rt->first_bound[key]; i < rt->first_bound[key + 1]; i++) {
     if (!rows[i]) continue;
-    m->row_of[i] = &m->rows[b->first + b->n++];
-    describe(m, rows[i], m->row_of[i]);
+    ProfileRow *r = m->row_of[i] = &m->rows[b->first + b->n++];
+    *r = (ProfileRow){.row = rows[i], .least = HUGE_VAL};
+    if (m->threads) r->busy = arena_array(m->in->c->arena, double, m->threads);
+    if (m->gpu) set_rates(m, rows[i]);
   }
 }
 
@@ -158,7 +120,7 @@ static void add_blocks(Measured *m, const ampc_runtime *rt)
   m->blocks = arena_array(arena, ProfileBlock, n_keys + 1);
   m->rows = arena_array(arena, ProfileRow, rt->n_bound + 1);
   m->row_of = arena_array(arena, ProfileRow *, rt->n_bound + 1);
-  const CommandRow **rows = rows_of_bound(m->in, rt);
+  CommandRow **rows = rows_of_bound(m->in, rt);
   for (uint32_t key = 0; key < n_keys; key++)
     if (runs[key]) add_block(m, rt, rows, key, runs[key]);
 }
@@ -228,18 +190,26 @@ static void sum_commands(Measured *m)
   for (uint32_t i = 0; i < m->threads; i++) sum_thread(m, i);
 }
 
-/* Turns sums into means of a run. */
+/* Turns the sums of a command into means of a step. */
+static void finish_row(const Measured *m, const ProfileBlock *b, ProfileRow *r)
+{
+  double steps = (double)b->runs, busy = 0;
+  Facts *f = &r->row->facts;
+  if (m->threads) r->busy[0] = r->us - r->busy[0];
+  for (uint32_t t = 0; t < m->threads; t++) busy += r->busy[t] /= steps;
+  f->measured_us = r->us / steps;
+  if (r->runs) f->least_us = r->least;
+  f->runs = (double)r->runs / steps;
+  if (m->threads) f->idle_us = fmax(0, f->measured_us - busy / m->threads);
+}
+
 static void finish(Measured *m)
 {
-  for (uint32_t i = 0; i < m->n_blocks; i++) {
-    ProfileBlock *b = &m->blocks[i];
+  for (ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
     for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
-      if (m->threads) r->busy[0] = r->us - r->busy[0];
-      for (uint32_t t = 0; t < m->threads; t++) r->busy[t] /= (double)b->runs;
-      r->us /= (double)b->runs;
-      b->us += r->us;
+      finish_row(m, b, r);
+      b->us += r->row->facts.measured_us;
     }
-  }
 }
 
 /* ---- rates of a processor that commands beat ---- */
@@ -251,8 +221,10 @@ static bool is_beaten(Measured *m, bool lower)
   for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
     for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
       double fastest = r->least * (double)(r->runs / b->runs); /* the runs of one step */
-      beaten |= profile_limit(r) > fastest;
-      if (lower) r->memory = fmin(r->memory, fastest), r->arithmetic = fmin(r->arithmetic, fastest);
+      Facts *f = &r->row->facts;
+      beaten |= fmax(f->memory_us, f->arithmetic_us) > fastest;
+      if (lower) f->memory_us = fmin(f->memory_us, fastest);
+      if (lower) f->arithmetic_us = fmin(f->arithmetic_us, fastest);
     }
   return beaten;
 }
@@ -263,15 +235,23 @@ static bool is_beaten(Measured *m, bool lower)
 static void check_rates(Measured *m)
 {
   enum { TRIES = 3 };
+  uint32_t n = m->blocks[m->n_blocks - 1].first + m->blocks[m->n_blocks - 1].n;
   for (int i = 0; i < TRIES && is_beaten(m, false); i++) {
     m->gpu = cpu_measure_again(m->in->c->arena, m->gpu);
-    for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
-      for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
-        Prediction p = predict_command(m->in->c, m->gpu, r->row->group, NULL);
-        set_rates(m, &p, r);
-      }
+    for (ProfileRow *r = m->rows; r < m->rows + n; r++) set_rates(m, r->row);
   }
   is_beaten(m, true);
+}
+
+static void set_limits(const Measured *m)
+{
+  for (const ProfileBlock *b = m->blocks; b < m->blocks + m->n_blocks; b++)
+    for (ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
+      Facts *f = &r->row->facts;
+      if (f->memory_us < 0) continue; /* a GPU whose rates are unknown */
+      f->limit_us = fmax(f->memory_us, f->arithmetic_us);
+      f->limited_by = f->memory_us < f->arithmetic_us ? "FLOPs" : "memory";
+    }
 }
 
 void profile_sum(Measured *m, const ampc_runtime *rt)
@@ -281,54 +261,6 @@ void profile_sum(Measured *m, const ampc_runtime *rt)
   sum_host(m);
   sum_commands(m);
   finish(m);
-  if (m->gpu && m->gpu->cpu) check_rates(m);
-}
-
-/* ---- sums over commands ---- */
-
-const char *const sum_names[] = {[BY_WORK] = "work", [BY_LAYER] = "layer", [BY_LINE] = "line"};
-
-double profile_idle(const Measured *m, const ProfileRow *r)
-{
-  double busy = 0;
-  for (uint32_t t = 0; t < m->threads; t++) busy += r->busy[t];
-  return m->threads ? r->us - busy / m->threads : -1;
-}
-
-double profile_limit(const ProfileRow *r)
-{
-  return fmax(r->memory, r->arithmetic);
-}
-
-static const char *name_by(const Measured *m, const ProfileRow *r, SumBy by)
-{
-  return by == BY_WORK ? r->work : by == BY_LAYER ? r->layer : inspect_line_number(m->in, r->row);
-}
-
-static int by_time(const void *a, const void *b)
-{
-  double x = ((const ProfileSum *)a)->us, y = ((const ProfileSum *)b)->us;
-  return (x < y) - (x > y);
-}
-
-ProfileSums profile_sums(const Measured *m, const ProfileBlock *b, SumBy by)
-{
-  ProfileSums sums = {0};
-  for (const ProfileRow *r = m->rows + b->first; r < m->rows + b->first + b->n; r++) {
-    const char *name = name_by(m, r, by);
-    uint32_t i = 0;
-    while (i < sums.n && strcmp(sums.at[i].name, name) != 0) i++;
-    if (i == sums.n)
-      vec_push(m->in->c->arena, &sums, ((ProfileSum){.name = name, .first = r->row}));
-    ProfileSum *s = &sums.at[i];
-    s->commands++;
-    s->us += r->us;
-    s->predicted += r->predicted;
-    s->memory += r->memory;
-    s->arithmetic += r->arithmetic;
-    s->limit += profile_limit(r);
-    s->idle += profile_idle(m, r);
-  }
-  if (sums.n) qsort(sums.at, sums.n, sizeof *sums.at, by_time);
-  return sums;
+  if (m->gpu && m->gpu->cpu && m->n_blocks) check_rates(m);
+  set_limits(m);
 }

@@ -43,15 +43,16 @@ static int command_track(const Measured *m)
   return m->threads ? TRACK_LOOP : TRACK_STREAM;
 }
 
-static json_t *command_args(const Measured *m, const ProfileRow *r)
+static json_t *command_args(const ProfileRow *r)
 {
   Place place = r->row->place;
-  const char *line =
-      place.source ? arena_printf(m->in->c->arena, "%s:%u", place.source->shown, place.line) : NULL;
-  return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "layer", r->layer, "work",
-                   r->work, "line", line, "source", inspect_line_text(m->in, place), "types",
-                   r->row->types, "shape", r->row->shape, "nodes", r->row->nodes, "mean us", r->us,
-                   "predicted us", r->predicted, "limit us", profile_limit(r));
+  json_t *out = json_object();
+  if (place.source)
+    json_object_set_new(out, "line", json_sprintf("%s:%u", place.source->shown, place.line));
+  facts_into(
+      out, &r->row->facts,
+      "layer work source types shape nodes measured_us predicted_us memory_us arithmetic_us");
+  return out;
 }
 
 /* Adds the commands, and around consecutive ones of the same layer an event of that layer. */
@@ -63,14 +64,16 @@ static void add_commands(const Trace *t)
     const ProfileRow *first = m->row_of[all->at[i].which];
     for (next = i + 1; next < all->n; next++) {
       const ProfileRow *r = m->row_of[all->at[next].which];
-      if (strcmp(r->layer, first->layer) != 0 || all->at[next].begin > all->at[next - 1].end) break;
+      if (strcmp(profile_layer(r->row), profile_layer(first->row)) != 0 ||
+          all->at[next].begin > all->at[next - 1].end)
+        break;
     }
-    add_event(t, command_track(m), "layer", first->layer, all->at[i].begin, all->at[next - 1].end,
-              NULL);
+    add_event(t, command_track(m), "layer", profile_layer(first->row), all->at[i].begin,
+              all->at[next - 1].end, NULL);
     for (size_t k = i; k < next; k++) {
       const ProfileRow *r = m->row_of[all->at[k].which];
-      add_event(t, command_track(m), r->work, r->row->name, all->at[k].begin, all->at[k].end,
-                command_args(m, r));
+      add_event(t, command_track(m), r->row->facts.work, r->row->facts.name, all->at[k].begin,
+                all->at[k].end, command_args(r));
     }
   }
 }
@@ -86,8 +89,9 @@ static void add_threads(const Trace *t)
     for (size_t i = 0, k = 0; i < own->n; i++) {
       while (k + 1 < all->n && all->at[k].end < own->at[i].end) k++;
       const ProfileRow *r = m->row_of[all->at[k].which];
-      add_event(t, track, thread ? r->work : "wait", thread ? r->row->name : "wait for workers",
-                own->at[i].begin, own->at[i].end, NULL);
+      add_event(t, track, thread ? r->row->facts.work : "wait",
+                thread ? r->row->facts.name : "wait for workers", own->at[i].begin, own->at[i].end,
+                NULL);
     }
   }
 }

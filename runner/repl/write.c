@@ -45,6 +45,16 @@ static Span trimmed(const Compile *c, Span span)
   return span;
 }
 
+/* Returns the span with the comment and the newline that follow it. */
+static Span with_comment(const Compile *c, Span span)
+{
+  const char *text = source_at(c, span);
+  size_t n = span.end - span.start, blank = strspn(text + n, " \t");
+  if (text[n + blank] == '#') blank += strcspn(text + n + blank, "\n");
+  if (text[n + blank] == '\n') span.end += (uint32_t)blank + 1;
+  return span;
+}
+
 /* Returns the first change that begins in [from, end); NULL: no change. */
 static const Change *next_change(const Writing *w, uint32_t from, uint32_t end)
 {
@@ -211,8 +221,9 @@ static const char *whole_text(Writing *w, const Ast *file)
     out = text_new(c->arena);
     bool dropped = d->kind == DECL_setting && !*d->name.text;
     if (!dropped) add_text(w, trimmed(c, d->span), &out);
+    Span replaced = i < file->n ? trimmed(c, file->at[i]->span) : (Span){0};
     if (i < file->n)
-      change(w, trimmed(c, file->at[i]->span), out.at);
+      change(w, dropped ? with_comment(c, replaced) : replaced, out.at);
     else
       text_printf(&w->behind, "%s\n", out.at);
   }

@@ -1,5 +1,5 @@
 /* The table of the step's commands, and the texts of its kernels. Commands that launch the same
- * kernel share a row. So do commands of a library on one line with the same types and shape. */
+ * kernel share a row. So do commands of a library with equal types, shapes and FLOPs. */
 #include "report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,72 +10,25 @@
 
 /* ---- rows ---- */
 
-typedef struct Row {
-  const CommandRow *first;
-  uint32_t launches;
-  int64_t read, written, flops;
-  double us;
-} Row;
-typedef VEC(Row) Rows;
-
-static bool is_same(const CommandRow *a, const CommandRow *b)
-{
-  if (a->kind != b->kind || !a->kernel != !b->kernel) return false;
-  if (a->kernel && strcmp(a->kernel, b->kernel) != 0) return false;
-  return strcmp(a->types, b->types) == 0 && strcmp(a->shape, b->shape) == 0 &&
-         a->flops == b->flops && (a->kernel || a->place.line == b->place.line);
-}
-
-static Row *row_of(const Report *r, Rows *rows, const CommandRow *command)
-{
-  for (uint32_t i = 0; i < rows->n; i++)
-    if (is_same(rows->at[i].first, command)) return &rows->at[i];
-  vec_push(r->e.c->arena, rows, (Row){.first = command});
-  return &rows->at[rows->n - 1];
-}
-
-static int by_time(const void *a, const void *b)
-{
-  const Row *x = a, *y = b;
-  int order = (x->us < y->us) - (x->us > y->us);
-  return order ? order : (x->first > y->first) - (x->first < y->first);
-}
-
 /* Returns the rows of the step, the slowest first. */
-static Rows rows_of(const Report *r)
+static FactRows rows_of(const Report *r)
 {
-  Rows rows = {0};
-  for (uint32_t i = 0; i < r->in.rows.n && r->e.blocks.n; i++) {
-    const CommandRow *command = &r->in.rows.at[i];
-    if (command->block != r->e.blocks.at[0].block) continue;
-    Prediction p = predict_command(r->e.c, r->e.gpu, command->group, NULL);
-    Row *row = row_of(r, &rows, command);
-    row->launches += (uint32_t)command->times;
-    row->read += p.count.read;
-    row->written += p.count.written;
-    if (p.count.flops > 0) row->flops += p.count.flops;
-    row->us += p.us + p.launch_us;
-  }
-  if (rows.n) qsort(rows.at, rows.n, sizeof *rows.at, by_time);
+  FactRows rows = {0};
+  if (r->e.blocks.n) inspect_facts(&r->in, r->e.blocks.at[0].block, BY_KERNEL, &rows);
+  facts_sort(&rows, "predicted_us");
   return rows;
-}
-
-static json_t *row_json(const Report *r, const Row *row)
-{
-  const CommandRow *k = row->first;
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:s, s:b}", "name",
-                   k->name, "template", k->frame, "types", k->types, "shape", k->shape, "nodes",
-                   k->nodes, "times", (json_int_t)row->launches, "read", (json_int_t)row->read,
-                   "written", (json_int_t)row->written, "flops", (json_int_t)row->flops, "us",
-                   row->us, "line", (json_int_t)k->place.line, "source",
-                   inspect_line_text(&r->in, k->place), "text", k->kernel != NULL);
 }
 
 json_t *report_kernels(const Report *r)
 {
-  Rows rows = rows_of(r);
+  FactRows rows = rows_of(r);
   json_t *out = json_array();
-  for (uint32_t i = 0; i < rows.n; i++) json_array_append_new(out, row_json(r, &rows.at[i]));
+  for (uint32_t i = 0; i < rows.n; i++) {
+    json_t *row = facts_json(&rows.at[i], "name template types shape nodes times read written "
+                                          "flops predicted_us line source");
+    json_object_set_new(row, "text", json_boolean(rows.at[i].kernel));
+    json_array_append_new(out, row);
+  }
   return out;
 }
 
@@ -103,10 +56,10 @@ static const char *entry_of(Arena *arena, const char *ptx, const char *name)
   return t.n ? t.at : "";
 }
 
-static json_t *text_json(const Report *r, const Row *row, const char *ptx)
+static json_t *text_json(const Report *r, const Facts *row, const char *ptx)
 {
   Compile *c = r->e.c;
-  uint32_t kernel = inspect_kernel_index(c->program, row->first->kernel);
+  uint32_t kernel = inspect_kernel_index(c->program, row->kernel);
   Text text = text_new(c->arena);
   if (kernel < c->program->n_kernels) emit_kernel(c, kernel, &text);
   return json_pack("[s, s]", text.n ? text.at : "",
@@ -163,7 +116,7 @@ const char *report_packed(Arena *arena, const json_t *json)
 }
 
 /* Packs the texts of all rows, with PTX for the first `with` rows. NULL: out of memory. */
-static const char *pack_texts(const Report *r, const Rows *rows, const Text *ptx, uint32_t with)
+static const char *pack_texts(const Report *r, const FactRows *rows, const Text *ptx, uint32_t with)
 {
   json_t *all = json_array();
   for (uint32_t i = 0; i < rows->n; i++)
@@ -178,7 +131,7 @@ int report_texts(Report *r, size_t room, const char **out)
   Text ptx = text_new(r->e.c->arena);
   int status = r->no_ptx ? 0 : make_ptx(r, &ptx);
   if (status) return status;
-  Rows rows = rows_of(r);
+  FactRows rows = rows_of(r);
   uint32_t with = rows.n;
   *out = pack_texts(r, &rows, &ptx, with);
   while (*out && ptx.n && with && strlen(*out) > room) {

@@ -4,38 +4,10 @@
 
 /* ---- equal layers ---- */
 
-typedef struct Line { /* nodes that differ only in the numbers of their path */
-  const ExplainNode *first;
-  const char *path; /* "h.*.attn" */
-  const char *type; /* "f16[128, 512]" */
-  uint32_t times;
-  int64_t flops, bytes;
-  double us;
-} Line;
-typedef VEC(Line) Lines;
-
-static bool is_alike(const Compile *c, const Line *l, const ExplainNode *n, const char *type)
-{
-  const Node *a = ir_node(c->graph, l->first->value), *b = ir_node(c->graph, n->value);
-  return a->op == b->op && a->row == b->row && l->first->place.line == n->place.line &&
-         l->first->place.source == n->place.source && strcmp(l->first->reason, n->reason) == 0 &&
-         strcmp(l->type, type) == 0;
-}
-
-/* Finds or adds a node's line. Searches the latest first, because equal layers follow each
- * other. */
-static Line *line_of_node(Compile *c, Lines *lines, const ExplainNode *n)
-{
-  const char *type = ir_type_text(c, ir_node(c->graph, n->value)), *path;
-  for (uint32_t i = lines->n; i-- > 0;) {
-    Line *l = &lines->at[i];
-    if (!is_alike(c, l, n, type) || !(path = text_common(c->arena, l->path, n->path))) continue;
-    l->path = path;
-    return l;
-  }
-  vec_push(c->arena, lines, (Line){.first = n, .path = n->path, .type = type});
-  return &lines->at[lines->n - 1];
-}
+typedef struct Lines { /* nodes that differ only in the numbers of their layer */
+  FactRows rows;
+  VEC(const ExplainNode *) first; /* the first node of each row */
+} Lines;
 
 /* Folds nodes into lines. line_of[id of a node] becomes 1 + its index in *out, or 0. */
 static void fold(const Explanation *e, const ExplainBlock *b, Lines *out, uint32_t *line_of)
@@ -44,12 +16,10 @@ static void fold(const Explanation *e, const ExplainBlock *b, Lines *out, uint32
   for (uint32_t i = 0; i < b->nodes.n; i++) {
     const ExplainNode *n = &b->nodes.at[i];
     if (!explain_is_shown(e->c, n)) continue;
-    Line *l = line_of_node(e->c, out, n);
-    l->times++;
-    l->flops += n->count.flops;
-    l->bytes += n->count.read + n->count.written;
-    l->us += n->us;
-    line_of[n->value.id] = 1 + (uint32_t)(l - out->at);
+    uint32_t row =
+        facts_group(e->c->arena, &out->rows, "op line file reason dtype shape layer*", &n->facts);
+    if (row == out->first.n) vec_push(e->c->arena, &out->first, n);
+    line_of[n->value.id] = 1 + row;
   }
 }
 
@@ -94,18 +64,17 @@ static json_t *tensor_json(const Report *r, const ExplainNode *n)
   return json_string(n->made->against ? n->made->against : "tensor cores");
 }
 
-static json_t *node_json(const Report *r, const Line *l, const uint32_t *line_of)
+static json_t *node_json(const Report *r, const Facts *line, const ExplainNode *n,
+                         const uint32_t *line_of)
 {
-  const ExplainNode *n = l->first;
   const Node *node = ir_node(r->e.c->graph, n->value);
-  json_t *out =
-      json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:s?, s:s, s:s?, s:o, s:o}",
-                "layer", l->path, "op", op_of(node)->name, "type", l->type, "dtype",
-                ir_dtype_name(node->dtype), "reason", n->reason, "line", (json_int_t)n->place.line,
-                "times", (json_int_t)l->times, "us", l->us, "flops", (json_int_t)l->flops, "bytes",
-                (json_int_t)l->bytes, "name", node->name, "phase", phase_of(r->e.c->graph, n),
-                "command", n->command, "cast", cast_json(r, n), "tensor", tensor_json(r, n));
-  if (out) add_operands(r, out, node, line_of);
+  json_t *out = facts_json(line, "layer op dtype reason line times predicted_us flops bytes name "
+                                 "command");
+  json_t *more =
+      json_pack("{s:s, s:s, s:o, s:o}", "type", ir_type_text(r->e.c, node), "phase",
+                phase_of(r->e.c->graph, n), "cast", cast_json(r, n), "tensor", tensor_json(r, n));
+  json_object_update_new(out, more);
+  add_operands(r, out, node, line_of);
   return out;
 }
 
@@ -117,7 +86,7 @@ json_t *report_nodes(const Report *r)
   json_t *out = json_array();
   if (!r->e.blocks.n) return out;
   fold(&r->e, &r->e.blocks.at[0], &lines, line_of);
-  for (uint32_t i = 0; i < lines.n; i++)
-    json_array_append_new(out, node_json(r, &lines.at[i], line_of));
+  for (uint32_t i = 0; i < lines.rows.n; i++)
+    json_array_append_new(out, node_json(r, &lines.rows.at[i], lines.first.at[i], line_of));
   return out;
 }

@@ -12,16 +12,17 @@ static const char probe_like[] =
     "{'steps': 0, 'findings?': [{'text': '', 'help?': ''}], 'values': [{'kind': '', 'name': '', "
     "'type': '', 'line': 0, 'elements': 0, 'nan': 0, 'infinite': 0, 'greatest?': 0, 'least?': 0, "
     "'f16': {'over': 0, 'under': 0}, 'exponents': [[0]]}]}";
-#define TIMES "'us': 0, 'predicted_us?': 0, 'limit_us?': 0, 'idle_us?': 0"
+#define TIMES "'measured_us': 0, 'predicted_us?': 0, 'limit_us?': 0, 'idle_us?': 0"
 static const char profile_like[] =
     "{'device': '', 'precision': '', 'threads?': 0, 'predicted_for?': '', 'blocks': [{'name': '', "
-    "'train': true, 'batch': 0, 'runs': 0, 'us': 0, 'loader_us': 0, 'upload_us': 0, "
-    "'by_work': [{'work': '', " TIMES "}], 'by_layer': [{'layer': '', " TIMES "}], "
-    "'by_line': [{'line': '', 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
+    "'train': true, 'batch': 0, 'runs': 0, 'measured_us': 0, 'loader_us': 0, 'upload_us': 0, "
+    "'by_work': [{'work': '', " TIMES "}], 'by_layer': [{'layer?': '', " TIMES "}], "
+    "'by_line': [{'line': 0, 'source?': '', " TIMES "}], 'commands': [{'name': '', " TIMES "}]}]}";
 static const char tune_like[] =
     "{'job': '', 'gpu': '', 'steps': 0, 'bound?': 0, 'chosen?': '', "
     "'modules': [{'path': '', 'type': '', 'parent': 0, 'own': true, 'greatest?': 0, 'least?': 0, "
-    "'steps_over?': 0, 'under?': 0}], 'trials': [{'precision': '', 'types': ['?'], 'us?': 0, "
+    "'steps_over?': 0, 'under?': 0}], 'trials': [{'precision': '', 'types': ['?'], "
+    "'predicted_us?': 0, "
     "'measured_us?': 0, 'gradient?': 0, 'loss?': 0, 'scale?': 0}], "
     "'pins?': [{'path': '', 'type': '', 'reason': '', 'us?': 0}]}";
 
@@ -103,7 +104,7 @@ static const char *strange_command(const Report *r, const json_t *profile)
   {
     uint32_t row = 0;
     const char *name = json_string_value(json_object_get(command, "name"));
-    while (row < r->in.rows.n && name && strcmp(r->in.rows.at[row].name, name) != 0) row++;
+    while (row < r->in.rows.n && name && strcmp(r->in.rows.at[row].facts.name, name) != 0) row++;
     if (row == r->in.rows.n || !name) return name ? name : "";
   }
   return NULL;

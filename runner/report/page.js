@@ -100,17 +100,17 @@ function drawHead() {
   const s = data.step, head = document.getElementById("top");
   head.append(make("h1", null, data.job || runNames(data.logs).join(", ")));
   const device = onCpu ? `the CPU of the machine that made this page (${data.gpu.replace("this CPU, ", "")})` : `the GPU ${data.gpu} (${data.target})`;
-  head.append(make("p", {class: "faint"}, data.job ? `Precision ${data.precision}${s ? `, block ${s.name}` : ""}. Times are predictions for ${device}${data.profile || data.logs.length ? ", except where they are called measured" : ""}. ` : "", `Made by ampc ${data.version}.`));
+  head.append(make("p", {class: "faint"}, data.job ? `Precision ${data.precision}${s ? `, block ${s.block}, batch ${s.batch}` : ""}. Times are predictions for ${device}${data.profile || data.logs.length ? ", except where they are called measured" : ""}. ` : "", `Made by ampc ${data.version}.`));
 }
 
 /* ---- the step ---- */
 
 function drawFacts() {
-  const s = data.step, facts = [fact(time(s.us), "predicted time of a training step")];
+  const s = data.step, facts = [fact(time(s.predicted.us), "predicted time of a training step")];
   const measured = data.profile && data.profile.blocks.find(b => b.train);
-  if (measured) facts.push(fact(time(measured.us), "measured time of a training step"));
-  if (s.against) facts.push(fact((s.against_us / s.us).toPrecision(2) + " ×", `the speed of the same step in ${s.against}, predicted`));
-  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(s.flops) + "FLOP", "arithmetic per step; a multiply-add is 2"),
+  if (measured) facts.push(fact(time(measured.measured_us), "measured time of a training step"));
+  if (s.predicted.against) facts.push(fact((s.predicted.against_us / s.predicted.us).toPrecision(2) + " ×", `the speed of the same step in ${s.predicted.against}, predicted`));
+  facts.push(fact(bytes(data.memory.bytes), `memory ${onCpu ? "for the training" : "of the GPU"}: weights, optimizer, activations`), fact(count(Object.values(s.flops_by_dtype).reduce((a, n) => a + n, 0)) + "FLOP", "arithmetic per step; a multiply-add is 2"),
     fact(bytes(s.read + s.written), "read and written in memory per step"), fact(bytes(s.cast_bytes), "of these by casts between types"),
     fact(String(s.weight_casts), "weights cast in each step; 0: the optimizer also writes 16-bit copies"), fact(String(s.commands), "commands per step: kernels and library calls"));
   return make("div", {class: "facts"}, facts);
@@ -126,11 +126,11 @@ function partsBar(parts, most) {
 function drawStep() {
   const s = data.step;
   if (!s) return null;
-  const most = Math.max(s.us, s.against_us || 0);
-  const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.parts, most), make("span", null, time(s.us))];
-  if (s.against) rows.push(make("span", {class: "mono"}, s.against), partsBar(s.against_parts, most), make("span", null, time(s.against_us)));
-  const legend = Object.keys(s.parts).filter(n => s.parts[n] || s.against && s.against_parts[n]).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${partNames[n]} ${percent(s.parts[n], s.us)}`));
-  const types = s.types.map(t => make("tr", null, make("td", null, typeMark(t.type)), make("td", {class: "n"}, count(t.flops)), make("td", {class: "n"}, time(t.us))));
+  const most = Math.max(s.predicted.us, s.predicted.against_us || 0);
+  const rows = [make("span", {class: "mono"}, data.precision), partsBar(s.predicted.parts, most), make("span", null, time(s.predicted.us))];
+  if (s.predicted.against) rows.push(make("span", {class: "mono"}, s.predicted.against), partsBar(s.predicted.against_parts, most), make("span", null, time(s.predicted.against_us)));
+  const legend = Object.keys(s.predicted.parts).filter(n => s.predicted.parts[n] || s.predicted.against && s.predicted.against_parts[n]).map(n => make("span", null, make("i", {class: "swatch", style: `--c:${partColors[n]}`}), `${partNames[n]} ${percent(s.predicted.parts[n], s.predicted.us)}`));
+  const types = Object.keys({...s.flops_by_dtype, ...s.predicted.us_by_dtype}).map(t => make("tr", null, make("td", null, typeMark(t)), make("td", {class: "n"}, count(s.flops_by_dtype[t] || 0)), make("td", {class: "n"}, time(s.predicted.us_by_dtype[t] || 0))));
   const table = make("table", null, make("thead", null, make("tr", null, make("th", null, "type of the result"), make("th", {class: "n"}, "FLOPs per step"), make("th", {class: "n"}, "predicted time per step"))), make("tbody", null, types));
   return section("step", "The training step", data.answer.length ? make("ul", {class: "answer"}, data.answer.map(a => make("li", null, withCode(a)))) : null, drawFacts(),
     make("h3", null, "Where the time goes, as predicted"), make("div", {class: "bars"}, rows), make("div", {class: "legend"}, make("span", {class: "faint"}, `of the step in ${data.precision}:`), legend),
@@ -177,7 +177,7 @@ function openPanel(n, button) {
   term(list, "type and shape", n.type);
   if (n.cast) term(list, "memory traffic", n.cast.bytes ? bytes(n.cast.bytes) : n.command ? "nothing: it is part of a kernel" : "nothing: the optimizer or the op that reads it makes the cast");
   term(list, "tensor cores", n.tensor && n.tensor !== "tensor cores" ? "no: " + n.tensor : n.tensor ? "yes" : "");
-  term(list, "predicted cost", `${time(n.us)}, ${bytes(n.bytes)} read and written, ${count(n.flops)} FLOPs${n.times > 1 ? `, for all ${n.times} together` : ""}`);
+  term(list, "predicted cost", `${time(n.predicted_us)}, ${bytes(n.bytes)} read and written, ${count(n.flops)} FLOPs${n.times > 1 ? `, for all ${n.times} together` : ""}`);
   term(list, "part of kernel", n.command);
   term(list, "inputs", [...n.in.map(i => data.nodes[i].name || data.nodes[i].op), ...n.stored].join(", "));
   const title = n.cast ? `cast ${n.cast.from} → ${n.cast.to}` : `${n.op}${n.name ? " " + n.name : ""}`;
@@ -197,7 +197,7 @@ function nodeButton(n) {
   const attributes = {type: "button", "aria-expanded": "false", onclick: e => openPanel(n, e.currentTarget)};
   const times = n.times > 1 ? ` ×${n.times}` : "";
   const button = n.cast
-    ? make("button", {...attributes, class: "cast" + (n.cast.bytes && n.us > data.step.us / 100 ? " dear" : ""), "data-cast": "", "aria-label": `cast from ${n.cast.from} to ${n.cast.to}`}, `${n.cast.from}→${n.cast.to}${times}`)
+    ? make("button", {...attributes, class: "cast" + (n.cast.bytes && n.predicted_us > data.step.predicted.us / 100 ? " dear" : ""), "data-cast": "", "aria-label": `cast from ${n.cast.from} to ${n.cast.to}`}, `${n.cast.from}→${n.cast.to}${times}`)
     : make("button", {...attributes, class: "node " + typeClass(n.dtype), title: n.type}, make("b", null, n.op), times, n.name ? ` ${n.name}` : "");
   buttons.set(data.nodes.indexOf(n), button);
   return button;
@@ -206,7 +206,7 @@ function nodeButton(n) {
 /* The type with the largest share of the layer's time. */
 function mainType(list) {
   const by = {};
-  for (const n of list) by[n.dtype] = (by[n.dtype] || 0) + n.us + 1e-9;
+  for (const n of list) by[n.dtype] = (by[n.dtype] || 0) + n.predicted_us + 1e-9;
   return Object.keys(by).sort((a, b) => by[b] - by[a])[0];
 }
 function drawFlow(items) {
@@ -220,12 +220,12 @@ function drawFlow(items) {
   return flow;
 }
 function drawLayer(layer) {
-  const us = layer.list.reduce((a, n) => a + n.us, 0), kinds = [...new Set(layer.list.filter(n => !n.cast).map(n => n.dtype))];
+  const us = layer.list.reduce((a, n) => a + n.predicted_us, 0), kinds = [...new Set(layer.list.filter(n => !n.cast).map(n => n.dtype))];
   const casts = layer.list.filter(n => n.cast).length;
   const times = layer.name.endsWith("*") ? Math.min(...layer.list.map(n => n.times)) : 1;
   const summary = make("summary", null, make("span", {class: "name mono"}, layer.name), times > 1 ? make("span", {class: "faint"}, `${times} alike`) : null,
     kinds.map(typeMark), casts ? make("span", {class: "faint"}, `${casts} cast${casts > 1 ? "s" : ""}`) : null, make("span", {class: "grow"}),
-    make("span", {class: "faint"}, `${time(us)} (${percent(us, data.step.us)} of the step)`));
+    make("span", {class: "faint"}, `${time(us)} (${percent(us, data.step.predicted.us)} of the step)`));
   const details = make("details", {class: "layer " + typeClass(mainType(layer.list))}, summary);
   details.open = layer.depth < 3;
   details.append(drawFlow(layer.items));
@@ -315,17 +315,17 @@ async function toggleKernel(k, index, row, button, columns) {
 }
 function drawKernels() {
   const most = 30, s = data.step;
-  const heads = [["command", "whole"], ["runs per step", "n"], ["predicted time", "n"], ["bytes", "n", "read and written"], ["FLOPs", "n"], ["types", "k", "of the inputs > of the results"], ["shape", "k", "of the result"], ["line of the job", "whole"]];
+  const heads = [["command", "whole"], ["times", "n"], ["predicted", "n"], ["bytes", "n", "read and written"], ["FLOPs", "n"], ["types", "k", "of the inputs > of the results"], ["shape", "k", "of the result"], ["line of the job", "whole"]];
   const body = make("tbody");
   const addRow = (k, index) => {
     const button = make("button", {type: "button", class: "open", "aria-expanded": "false", onclick: e => toggleKernel(k, index, row, e.currentTarget, heads.length)}, k.name);
-    const cells = [button, String(k.times), `${time(k.us)} (${percent(k.us, s.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
+    const cells = [button, String(k.times), `${time(k.predicted_us)} (${percent(k.predicted_us, s.predicted.us)})`, bytes(k.read + k.written), k.flops ? count(k.flops) : "-", k.types.replace(/[,>*]/g, "$&\u200b"), k.shape, k.line ? make("span", null, String(k.line), make("span", {class: "mono faint"}, " " + k.source)) : "-"];
     const row = make("tr", null, cells.map((c, i) => make("td", {class: heads[i][1] || null, "data-label": heads[i][0]}, c)));
     body.append(row);
   };
-  const rest = data.kernels.slice(most), restUs = rest.reduce((a, k) => a + k.us, 0);
+  const rest = data.kernels.slice(most), restUs = rest.reduce((a, k) => a + k.predicted_us, 0);
   data.kernels.slice(0, most).forEach(addRow);
-  const more = rest.length ? make("button", {type: "button", class: "tool", style: "margin-top:8px", onclick: e => { e.currentTarget.remove(); rest.forEach((k, i) => addRow(k, most + i)); }}, `Show ${rest.length} more, ${time(restUs)} (${percent(restUs, s.us)}) together`) : null;
+  const more = rest.length ? make("button", {type: "button", class: "tool", style: "margin-top:8px", onclick: e => { e.currentTarget.remove(); rest.forEach((k, i) => addRow(k, most + i)); }}, `Show ${rest.length} more, ${time(restUs)} (${percent(restUs, s.predicted.us)}) together`) : null;
   return section("kernels", "Kernels", make("p", null, `The commands of the step, the slowest first. A command starts a kernel or calls a library (${onCpu ? "oneDNN" : "cuBLASLt, cuDNN"}). Commands that run the same kernel share a row. Press a name for its ${onCpu ? "C code" : data.note ? "CUDA code" : "CUDA code and PTX"}. Bytes are read and written. Types: inputs > results.`),
     data.note ? make("p", {class: "faint"}, data.note[0].toUpperCase() + data.note.slice(1) + ".") : null,
     make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "kernels"}, make("table", {class: "stack"}, make("thead", null, make("tr", null, heads.map(([h, c, title]) => make("th", {class: c || null, scope: "col", title}, h)))), body)), more);
@@ -362,8 +362,8 @@ function drawProbe() {
 
 /* A table of times; `first`: title of the first column and the function of its content. */
 function timesTable([title, first], rows, all) {
-  const us = v => v === null || v < 0 ? "-" : time(v), limit = r => r.memory_us === null ? null : Math.max(r.memory_us, r.arithmetic_us);
-  const columns = [[title, first, "whole"], ["measured", r => `${time(r.us)} (${percent(r.us, all)})`, "n"], ["predicted", r => us(r.predicted_us), "n"], ["lower limit", r => us(r.limit_us ?? limit(r)), "n"], ["threads idle", r => us(r.idle_us), "n"]];
+  const us = v => v === null ? "-" : time(v);
+  const columns = [[title, first, "whole"], ["measured", r => `${time(r.measured_us)} (${percent(r.measured_us, all)})`, "n"], ["predicted", r => us(r.predicted_us), "n"], ["limit", r => us(r.limit_us), "n"], ["idle", r => us(r.idle_us), "n"]];
   const shown = columns.filter(([, f], i) => !i || rows.some(r => f(r) !== "-"));
   const body = rows.map(r => make("tr", null, shown.map(([name, f, c]) => make("td", {class: c, "data-label": name}, f(r)))));
   return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "times by " + title}, make("table", {class: "stack"}, make("thead", null, make("tr", null, shown.map(([name, , c]) => make("th", {class: c, scope: "col"}, name)))), make("tbody", null, body)));
@@ -372,14 +372,14 @@ function drawProfile() {
   const p = data.profile, most = 40;
   if (!p) return null;
   const blocks = p.blocks.filter(b => b.train).map(b => {
-    const slowest = [...b.commands].sort((x, y) => y.us - x.us).slice(0, most);
+    const slowest = [...b.commands].sort((x, y) => y.measured_us - x.measured_us).slice(0, most);
     const predicted = b.commands.reduce((a, c) => a + (c.predicted_us || 0), 0);
-    const line = s => make("span", {class: "mono"}, `${s.line}${s.source ? ": " + s.source : ""}`);
-    const tables = [["work", s => s.work, b.by_work], ["layer", s => s.layer, b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
-    return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}. Besides: ${time(b.loader_us)} of waiting for data, ${time(b.upload_us)} of copying the batch to the device.`),
-      tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.us)); d.open = i === 0; return d; })];
+    const line = s => make("span", {class: "mono"}, s.line ? `${s.line}: ${s.source}` : "(no line)");
+    const tables = [["work", s => s.work, b.by_work], ["layer", s => s.layer || "(no layer)", b.by_layer.slice(0, most)], ["line", line, b.by_line.slice(0, most)], ["command", c => c.name, slowest]];
+    return [make("p", null, `${b.name}, batch ${b.batch}${b.remainder ? ", the last of an epoch" : ""}: ${time(b.measured_us)}, mean of ${b.runs}${p.predicted_for ? `, predicted ${time(predicted)}` : ""}. Besides: ${time(b.loader_us)} of waiting for data, ${time(b.upload_us)} of copying the batch to the device.`),
+      tables.map(([title, first, rows], i) => { const d = make("details", {class: "layer"}, make("summary", null, make("span", {class: "name"}, "by " + title)), timesTable([title, first], rows, b.measured_us)); d.open = i === 0; return d; })];
   });
-  return section("measured", "Measured times", make("p", null, `Measured on ${p.device}${p.threads ? `, ${p.threads} threads` : ""}${p.predicted_for ? `; predicted for ${p.predicted_for}` : ""}. Lower limit: the time for the operands in memory, each once, or for the FLOPs at the peak rate, whichever is longer.${p.threads ? " Threads idle: mean time in which a thread does not compute." : ""}`), blocks.flat(2));
+  return section("measured", "Measured times", make("p", null, `Measured on ${p.device}${p.threads ? `, ${p.threads} threads` : ""}${p.predicted_for ? `; predicted for ${p.predicted_for}` : ""}. Limit: the time for the operands in memory, each once, or for the FLOPs at the peak rate, whichever is longer.${p.threads ? " Idle: mean time in which a thread does not compute." : ""}`), blocks.flat(2));
 }
 
 /* ---- the page ---- */

@@ -121,50 +121,6 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ReportCommand
 
 /* ---- data ---- */
 
-static json_t *parts_json(const double *parts)
-{
-  json_t *out = json_object();
-  for (int i = 0; i < PART_COUNT; i++)
-    json_object_set_new(out, cost_part_names[i], json_real(parts[i]));
-  return out;
-}
-
-static json_t *types_json(const ExplainBlock *b)
-{
-  json_t *out = json_array();
-  for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
-    if (b->flops_by_type[i] || b->us_by_type[i] > 0)
-      json_array_append_new(out,
-                            json_pack("{s:s, s:I, s:f}", "type", ir_dtype_name((DType)i), "flops",
-                                      (json_int_t)b->flops_by_type[i], "us", b->us_by_type[i]));
-  return out;
-}
-
-static json_t *step_json(const Report *r)
-{
-  if (!r->e.blocks.n) return json_null();
-  const ExplainBlock *b = &r->e.blocks.at[0];
-  json_t *out =
-      json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name",
-                ir_block_text(r->e.c, b->block), "us", b->us, "read", (json_int_t)b->read,
-                "written", (json_int_t)b->written, "flops", (json_int_t)b->flops, "commands",
-                (json_int_t)b->commands, "cast_bytes", (json_int_t)b->cast_bytes, "weight_casts",
-                (json_int_t)b->weight_casts, "parts", parts_json(b->parts), "types", types_json(b));
-  if (!out || !r->e.against) return out;
-  json_object_set_new(out, "against", json_string(r->e.against));
-  json_object_set_new(out, "against_us", json_real(r->e.against_us));
-  json_object_set_new(out, "against_parts", parts_json(r->e.parts));
-  return out;
-}
-
-static json_t *answer_json(const Report *r)
-{
-  json_t *out = json_array();
-  for (uint32_t i = 0; i < r->e.answer.n; i++)
-    json_array_append_new(out, json_string(r->e.answer.at[i]));
-  return out;
-}
-
 /* Adds the files of other commands. Returns an exit status, after a message. */
 static int add_outputs(const Report *r, json_t *data)
 {
@@ -181,10 +137,11 @@ static int add_outputs(const Report *r, json_t *data)
 static int add_job(const Report *r, json_t *data)
 {
   const Compile *c = r->e.c;
+  json_t *step = r->e.blocks.n ? explain_block_json(&r->e, &r->e.blocks.at[0]) : json_null();
   json_t *job =
       json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "job", c->program->source,
                 "precision", c->program->precision, "target", c->options.target, "gpu",
-                r->e.gpu->model, "answer", answer_json(r), "step", step_json(r), "nodes",
+                r->e.gpu->model, "answer", explain_answer_json(&r->e), "step", step, "nodes",
                 report_nodes(r), "memory", report_memory(r), "kernels", report_kernels(r));
   if (!job || json_object_update_missing(data, job)) return AMPC_RUN_FAILED;
   json_decref(job);
@@ -275,6 +232,10 @@ static int read_job(const ReportCommand *cmd, Report *r)
   Compile *other = explain_compile_against(r->in.c, explain_against(r->in.c, gpu));
   explain_gather(r->in.c, gpu, other, &r->e);
   compile_destroy(other);
+  for (CommandRow *row = r->in.rows.at; row < r->in.rows.at + r->in.rows.n; row++) {
+    Prediction p = predict_command(r->in.c, gpu, row->group, NULL);
+    row->facts.predicted_us = p.us + p.launch_us;
+  }
   return 0;
 }
 

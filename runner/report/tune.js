@@ -31,7 +31,7 @@ function frontOf(trials) {
   });
 }
 function trialText(d, trial, others) {
-  const facts = [trial.us ? `${time(trial.us)} predicted` : "", trial.measured_us ? `${time(trial.measured_us)} measured for forward and backward` : "",
+  const facts = [trial.predicted_us ? `${time(trial.predicted_us)} predicted` : "", trial.measured_us ? `${time(trial.measured_us)} measured for forward and backward` : "",
     deviation(trial) === Infinity ? "the loss or a gradient is not finite" : `gradients deviate by ${rough(trial.gradient)}, the loss by ${rough(trial.loss)}`,
     d.bound && deviation(trial) <= d.bound ? "within the bound" : "", trial.scale > 1 ? `loss scale ${number(trial.scale)}` : ""];
   return [make("p", null, make("b", null, `Trial ${d.trials.indexOf(trial) + 1}${trial === chosenOf(d, d.trials) ? ", chosen" : ""}: `),
@@ -56,8 +56,8 @@ function ticksOf(from, to, most) {
 }
 function drawTrials(d, trials, wide, at, reading) {
   const high = wide < 600 ? 360 : 420, left = 74, right = wide - 24, {y, decades, bands} = deviationScale(d, trials, high);
-  const least = trials[0].us, most = Math.max(trials[trials.length - 1].us, least * 1.001);
-  const x = us => left + 14 + (right - left - 14) * (us - least) / (most - least), place = t => `${x(t.us).toFixed(1)} ${y(deviation(t)).toFixed(1)}`;
+  const least = trials[0].predicted_us, most = Math.max(trials[trials.length - 1].predicted_us, least * 1.001);
+  const x = us => left + 14 + (right - left - 14) * (us - least) / (most - least), place = t => `${x(t.predicted_us).toFixed(1)} ${y(deviation(t)).toFixed(1)}`;
   const svg = draw("svg", {class: "chart", viewBox: `0 0 ${wide} ${high}`, tabindex: 0, role: "application", id: "tune-chart", "aria-label": "trials, by time and deviation; arrow keys select a trial"});
   svg.append(draw("text", {x: 8, y: 17}, "deviation from f32, of gradients or loss"), draw("text", {x: right, y: high - 8, "text-anchor": "end"}, `time of a step, predicted for ${d.gpu}`));
   for (const [v, name] of bands) svg.append(draw("rect", {x: left, width: wide - 10 - left, y: y(v) - 11, height: 22, fill: "var(--other-soft)"}), draw("text", {x: left - 8, y: y(v) + 4, "text-anchor": "end"}, name));
@@ -65,18 +65,18 @@ function drawTrials(d, trials, wide, at, reading) {
   for (const us of ticksOf(least, most, wide < 600 ? 5 : 8)) svg.append(draw("line", {class: "grid", x1: x(us), x2: x(us), y1: high - 50, y2: high - 44}), draw("text", {x: x(us), y: high - 30, "text-anchor": "middle"}, time(us)));
   if (d.bound) svg.append(draw("line", {class: "bound", x1: left, x2: wide - 10, y1: y(d.bound), y2: y(d.bound)}));
   /* between two trials of the front, the faster one is the best for its time */
-  svg.append(draw("path", {class: "curve", id: "tune-front", d: frontOf(trials).map((t, i) => i ? `H${x(t.us).toFixed(1)}V${y(deviation(t)).toFixed(1)}` : "M" + place(t)).join("")}));
+  svg.append(draw("path", {class: "curve", id: "tune-front", d: frontOf(trials).map((t, i) => i ? `H${x(t.predicted_us).toFixed(1)}V${y(deviation(t)).toFixed(1)}` : "M" + place(t)).join("")}));
   const shapes = trials.map(t => draw("path", {class: "mark " + typeClass(kindOf(t)), "data-trial": d.trials.indexOf(t) + 1, d: marks[kindOf(t)], transform: `translate(${place(t)})`}));
-  const chosen = chosenOf(d, trials), end = chosen && x(chosen.us) > wide - 100;
+  const chosen = chosenOf(d, trials), end = chosen && x(chosen.predicted_us) > wide - 100;
   svg.append(...shapes);
-  if (chosen) svg.append(shapes[trials.indexOf(chosen)], draw("circle", {cx: x(chosen.us), cy: y(deviation(chosen)), r: 11, fill: "none", stroke: "var(--ink)", "stroke-width": 2, "pointer-events": "none"}),
-    draw("text", {class: "dark", x: x(chosen.us) + (end ? -16 : 16), y: y(deviation(chosen)) + 14, "text-anchor": end ? "end" : "start"}, "chosen"));
+  if (chosen) svg.append(shapes[trials.indexOf(chosen)], draw("circle", {cx: x(chosen.predicted_us), cy: y(deviation(chosen)), r: 11, fill: "none", stroke: "var(--ink)", "stroke-width": 2, "pointer-events": "none"}),
+    draw("text", {class: "dark", x: x(chosen.predicted_us) + (end ? -16 : 16), y: y(deviation(chosen)) + 14, "text-anchor": end ? "end" : "start"}, "chosen"));
   if (d.bound) svg.append(draw("text", {class: "dark", x: right, y: y(d.bound) - 5, "text-anchor": "end"}, `bound ${number(d.bound)}`));
   chooser(svg, shapes, at, reading, i => trialText(d, trials[i], trials.filter(t => place(t) === place(trials[i])).length - 1));
   return svg;
 }
 function drawPlot(d) {
-  const trials = d.trials.filter(t => t.us).sort((a, b) => a.us - b.us || deviation(a) - deviation(b));
+  const trials = d.trials.filter(t => t.predicted_us).sort((a, b) => a.predicted_us - b.predicted_us || deviation(a) - deviation(b));
   if (!trials.length) return make("p", null, "No trial has a predicted time.");
   const at = {value: trials.indexOf(chosenOf(d, trials))}, reading = make("div", {class: "tune-reading", id: "tune-reading"}, "Point at a mark, or select one with the arrow keys.");
   const move = (by, name) => make("button", {type: "button", class: "tool", onclick: () => at.move(by)}, name);

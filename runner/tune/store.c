@@ -68,7 +68,7 @@ static json_t *trial_json(const Tune *t, const Trial *trial)
                                      : json_null());
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "precision", trial->text, "gradient",
                    number(trial->from_f32.gradient), "loss", number(trial->from_f32.loss), "scale",
-                   number(trial->scale), "us", number(trial->us), "measured_us",
+                   number(trial->scale), "predicted_us", number(trial->us), "measured_us",
                    number(trial->measured_us), "types", kinds);
 }
 
@@ -100,7 +100,8 @@ static bool read_trial(Tune *t, const json_t *from)
 {
   const char *text = json_string_value(json_object_get(from, "precision"));
   const json_t *types = json_object_get(from, "types");
-  if (!text || json_array_size(types) != t->units.n) return false;
+  bool predicted = json_object_get(from, "predicted_us") != NULL; /* an older file has "us" */
+  if (!text || !predicted || json_array_size(types) != t->units.n) return false;
   uint8_t *kinds = arena_array(t->arena, uint8_t, t->units.n);
   for (uint32_t i = 0; i < t->units.n; i++) {
     const char *name = json_string_value(json_array_get(types, i));
@@ -114,7 +115,7 @@ static bool read_trial(Tune *t, const json_t *from)
                    .kinds = kinds,
                    .from_f32 = {real(from, "gradient"), real(from, "loss")},
                    .scale = real(from, "scale"),
-                   .us = real(from, "us"),
+                   .us = real(from, "predicted_us"),
                    .measured_us = real(from, "measured_us")};
   vec_push(t->arena, &t->trials, trial);
   return true;

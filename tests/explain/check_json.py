@@ -46,7 +46,7 @@ class Checker:
         for n in nodes:
             self.keys(n, "nodes", keys)
             self.check(n["reason"] or n["dtype"] not in FLOATS, f"{n['id']} {n['op']} has no reason")
-            self.check(n["flops"] >= 0 and n["us"] >= 0, f"{n['id']} has negative costs")
+            self.check(n["flops"] >= 0 and n["predicted_us"] >= 0, f"{n['id']} has negative costs")
         ids = {n["id"]: n for n in nodes}
         for n in nodes:
             for c in n["casts_before"] + n["casts_after"]:
@@ -59,7 +59,8 @@ class Checker:
             by[n["flops_dtype"]] = by.get(n["flops_dtype"], 0) + n["flops"]
         self.check({k: v for k, v in by.items() if v} == b["flops_by_dtype"], "flops_by_dtype")
         p = b["predicted"]
-        self.check(math.isclose(sum(n["us"] for n in nodes), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us of nodes")
+        self.check(math.isclose(sum(n["predicted_us"] for n in nodes), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us of nodes")
+        self.check(math.isclose(sum(p["us_by_dtype"].values()), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us_by_dtype")
         self.check(math.isclose(sum(p["parts"].values()), p["us"], rel_tol=1e-6, abs_tol=1e-6), "us of parts")
         self.check(b["weight_casts"] == 0, f"{b['weight_casts']} casts of weights")
 

@@ -31,10 +31,10 @@ def inspect(amp, job):
 
 def row_of(commands):
     """Instructions per element of the largest shape; the bound of the slowest command, and its microseconds."""
-    counted = [c for c in commands if "instructions" in c["cost"]]
+    counted = [c for c in commands if "instructions" in c]
     elements = max(c["elements"] for c in counted)
-    longest = max(counted, key=lambda c: c["cost"]["us"])["cost"]
-    return sum(c["cost"]["instructions"] for c in counted) / elements, longest["bound"], longest["us"]
+    longest = max(counted, key=lambda c: c["predicted_us"])
+    return sum(c["instructions"] for c in counted) / elements, longest["bound"], longest["predicted_us"]
 
 
 def ops_of(command):
@@ -54,13 +54,13 @@ def measure(amp):
         train = inspect(amp, job)[0]
         same = {}  # kernels by their ops
         for c in train["commands"] if job in MODELS else []:
-            if "instructions" in c["cost"]:
+            if "instructions" in c:
                 same.setdefault(ops_of(c), []).append(c)
         for ops, kernels in same.items():
-            out[job, ops] = row_of([max(kernels, key=lambda c: c["cost"]["us"])])
-        out[job, "sum: nodes"] = train["nodes"], "sum", 0
+            out[job, ops] = row_of([max(kernels, key=lambda c: c["predicted_us"])])
+        out[job, "sum: nodes"] = train["launches"], "sum", 0
         out[job, "sum: MB"] = train["bytes"] / 1e6, "sum", 0
-        out[job, "sum: us"] = train["us"], "sum", 0
+        out[job, "sum: us"] = train["predicted_us"], "sum", 0
     return out
 
 

@@ -31,14 +31,8 @@ answers() { # answers NAME ARGUMENTS...: stdout, with names in place of numbers,
 
 answers table --arch none --wide "$job"
 answers diff --arch none --wide --diff f32 f16 "$job"
-answers layers --arch none --by-layer "$job"
+answers layers --arch none --by layer "$job"
 answers scan --arch none tests/inspect/scan.amp
-# Each command of a block must be in exactly one layer.
-sums() { "$amp" inspect --arch none "$@" "$job"; }
-sums >"$work/commands" && sums --by-layer >"$work/layers" || failed "the sums: exit status"
-diff <(sed -nE 's/^  ([0-9]+) commands: (.*) read, (.*) written, (.*) FLOPs$/\1 \2 \3 \4/p' "$work/commands" | tee "$work/out") \
-  <(sed -nE 's/^all +([0-9]+) +[0-9]+ +([0-9.]+ [kM]?B) +([0-9.]+ [kM]?B) +100.0 % +(.*)$/\1 \2 \3 \4/p' "$work/layers") && [ -s "$work/out" ] ||
-  failed "the layers do not add up to the commands"
 # Two models with the same members, one with the name of an optimizer: each must have its own row.
 cat >"$work/two.amp" <<'AMP'
 data numbers() { return synthetic(64, [8]), synthetic(64, [], dtype=i64, low=0, high=3) }
@@ -56,18 +50,18 @@ train x, y in numbers() with batch=32 {
   minimize cross_entropy(b(x), y) with more
 }
 AMP
-layers_of() { "$amp" inspect --arch none --by-layer "$1" | sed -nE 's/^([a-z.]+) +[0-9].*/\1/p' | sort | xargs; }
-[ "$(layers_of "$work/two.amp")" = "a.fc a.opt all b.fc b.opt more opt" ] || failed "two models: $(layers_of "$work/two.amp")"
+layers_of() { "$amp" inspect --arch none --by layer "$1" | sed -nE 's/^([a-z.]+) +[0-9].*/\1/p' | sort | xargs; }
+[ "$(layers_of "$work/two.amp")" = "a.fc a.opt b.fc b.opt more opt" ] || failed "two models: $(layers_of "$work/two.amp")"
 grep -v '\bb\b' "$work/two.amp" | sed 's/, more//' >"$work/one.amp"
-[ "$(layers_of "$work/one.amp")" = "a.opt all fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
-refuses "layers of one kernel" 2 'cannot be combined with' "$amp" inspect --by-layer --kernel relu "$job"
+[ "$(layers_of "$work/one.amp")" = "a.opt fc opt" ] || failed "a layer named as the optimizer: $(layers_of "$work/one.amp")"
+refuses "layers of one kernel" 2 'cannot be combined with' "$amp" inspect --by layer --kernel relu "$job"
 
 # No line may be wider than the terminal; the columns read and written must be shown.
 for columns in 60 70 80 120; do
-  for mode in "" --by-layer; do
+  for mode in "" "--by layer" "--by kernel" "--by line"; do
     script -qec "stty cols $columns; '$amp' inspect --arch none $mode '$job'" /dev/null | tr -d '\r' >"$work/out"
     awk -v most=$columns 'length > most' "$work/out" | grep -q . && failed "too wide for $columns columns"
-    grep -Eq '(name|layer).* read +written' "$work/out" || failed "no columns at $columns"
+    grep -Eq '(name|layer|kernel|line).* read +written' "$work/out" || failed "no columns at $columns"
   done
 done
 COLUMNS=70 script -qec "'$amp' inspect --arch none '$job'" /dev/null >"$work/out" || failed "COLUMNS: exit status"
@@ -79,6 +73,29 @@ answers product --arch cpu --kernel conv_conv2d "$job"
 # ---- for programs --------------------------------------------------------------------------------
 "$amp" inspect --arch none --json "$job" >"$work/json" || failed "--json: exit status"
 python3 "$here/check_json.py" "$work/json" || failed "--json: counts"
+# Each command of a block is in exactly one group, whatever the groups are.
+cat >"$work/groups.py" <<'PY'
+import json, sys
+groups, commands = (json.load(open(path))["blocks"] for path in sys.argv[2:4])
+for block, whole in zip(groups, commands):
+    for key in ("commands", "read", "written", *(["predicted_us", "launches"] if "gpu" in sys.argv else [])):
+        of = [g[key] for g in block["groups"]]
+        wanted = len(whole["commands"]) if key == "commands" else sum(c[key] for c in whole["commands"])
+        assert abs(sum(of) - wanted) <= 1e-6 * wanted and (key == "commands" or block[key] == whole[key]), (key, of, wanted)
+    keys = {"kernel": ("kernel", "types", "shape", "run")}.get(sys.argv[1], (sys.argv[1],))
+    names = [tuple((g["flops"] or 0) / g["times"] if key == "run" else g.get(key) for key in keys) for g in block["groups"]]
+    assert len(set(names)) == len(names), names
+print("ok: --by", *sys.argv[1:2], *sys.argv[4:])
+PY
+groups() { # groups WORD ARGUMENTS...
+  local by=$1
+  shift
+  "$amp" inspect "$@" --by "$by" --json "$job" >"$work/groups.json" && "$amp" inspect "$@" --json "$job" >"$work/json" &&
+    python3 "$work/groups.py" "$by" "$work/groups.json" "$work/json" "${@#--}" || failed "--by $by $*"
+}
+for by in layer work line kernel; do groups $by --arch none; done
+job=models/gpt2/kjv.amp groups kernel --arch none # equal layers
+"$amp" inspect --gpu h200 models/gpt2/kjv.amp 2>/dev/null | grep -Eq '(1[1-9]|[2-9][0-9])[0-9]\.[0-9] %' && failed "a share of more than 100 %"
 "$amp" inspect --diff f32 f16 --arch none --json "$job" >"$work/json" || failed "--diff --json: exit status"
 python3 - "$work/json" <<'PY' || failed "--diff --json"
 import json, sys
@@ -116,10 +133,11 @@ refuses "no job" 2 'no job' "$amp" inspect
 refuses "no such kernel" 2 "did you mean $drop" "$amp" inspect --kernel "${drop%op}p" "$job"
 refuses "several kernels" 2 'commands contain this' "$amp" inspect --kernel conv "$job"
 refuses "no architecture" 2 'arch gpu' "$amp" inspect --arch gpu "$job"
+refuses "no such groups" 2 'expected work, layer, line or kernel' "$amp" inspect --by op "$job"
 refuses "no such GPU" 2 'expected one of h200, ' "$amp" inspect --gpu h300 "$job"
 refuses "a GPU and an architecture" 2 'cannot be combined with' "$amp" inspect --gpu h200 --arch sm_80 "$job"
 refuses "a GPU and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --gpu h200 --cudnn "$job"
-refuses "layers and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --by-layer --cudnn "$job"
+refuses "groups and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --by layer --cudnn "$job"
 refuses "two precisions and engines of cuDNN" 2 'cannot be combined with' "$amp" inspect --cudnn --diff f32 f16 "$job"
 refuses "no cuDNN of no GPU" 2 'needs --gpu' "$amp" inspect --no-cudnn "$job"
 refuses "one precision" 2 'no second precision' "$amp" inspect --diff f32 "$job"
@@ -175,6 +193,7 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
 
   # The cost on GPUs: sums, sectors that can be counted by hand, every GPU, every width.
   "$amp" inspect --gpu h200 --json "$job" >"$work/json" && python3 "$here/check_gpu.py" "$work/json" || failed "--gpu --json"
+  for by in work kernel; do groups $by --gpu h200; done
   "$amp" inspect --gpu h200 --no-cudnn --json "$job" >"$work/own" && python3 "$here/check_gpu.py" "$work/own" "$work/json" ||
     failed "--gpu --no-cudnn --json"
   "$amp" inspect --gpu h200 --no-cudnn --json tests/inspect/convolutions.amp >"$work/columns" && python3 "$here/check_gpu.py" --columns "$work/columns" ||
@@ -212,7 +231,7 @@ PY
   for columns in 60 80 120; do
     script -qec "stty cols $columns; '$amp' inspect --gpu h200 '$job'" /dev/null | tr -d '\r' >"$work/out"
     awk -v most=$columns 'length > most' "$work/out" | grep -q . && failed "--gpu: too wide for $columns columns"
-    grep -Eq 'name.* bytes .*time +bound' "$work/out" || failed "--gpu: no columns at $columns"
+    grep -Eq 'name.* bytes .*predicted +bound' "$work/out" || failed "--gpu: no columns at $columns"
   done
 else
   echo "skipped: NVRTC is not on this machine"

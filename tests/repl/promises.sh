@@ -181,8 +181,10 @@ cp "$work/new.amp" "$work/again.amp"
 printf ':set opt.lr.peak=0.3\n' | written "$work/again.amp"
 has 'opt.lr.peak = 0.3'
 [ "$(grep -c 'opt.lr.peak' "$work/new.amp")" = 1 ] || failed ":write repeats a line"
+sed -i 's/^opt.lr.peak.*/& # of the schedule/' "$work/again.amp"
 printf 'optimizer opt = SGD(net, lr=0.5)\n' | written "$work/again.amp"
-grep -q 'opt.lr' "$work/new.amp" && failed ":write keeps the settings of another optimizer"
+grep -q 'opt.lr\|of the schedule' "$work/new.amp" && failed ":write keeps the settings of another optimizer"
+[ "$(wc -l <"$work/new.amp")" = "$(($(wc -l <"$work/again.amp") - 2))" ] || failed ":write leaves empty lines"
 { sed 's/AdamW(net, lr=0.01)/SGD(net, lr=0.1)/; s/\<opt\>/model/' "$job"; echo 'train.epochs = 1'; } >"$work/words.amp"
 printf '%s\n' ':set model.lr=0.2' 'train x, y in numbers(64) with batch=8, epochs=2 {' '  minimize net(x).mean() with model' '}' |
   written "$work/words.amp"

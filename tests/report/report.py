@@ -208,13 +208,13 @@ def check_plot(b, tune):
     for i, one in enumerate(trials, 1):
         for k, other in enumerate(trials, 1):
             x, y = (round(at[k][a] - at[i][a]) for a in (0, 1))
-            check(x == 0 or (other["us"] > one["us"]) == (x > 0), f"times of trials {i} and {k}")
+            check(x == 0 or (other["predicted_us"] > one["predicted_us"]) == (x > 0), f"times of trials {i} and {k}")
             check(deviation(one) != deviation(other) or y == 0, f"equal deviations of trials {i} and {k}")
             check(y == 0 or (deviation(other) < deviation(one)) == (y > 0), f"deviations of trials {i} and {k}")
     bound = float(b.value("document.querySelector('#tune-chart .bound').getAttribute('y1')"))
     check(all((deviation(t) <= tune["bound"]) == (at[i][1] >= bound) for i, t in enumerate(trials, 1)), "the bound")
     best = [t for t in trials if deviation(t) < float("inf") and not any(
-        o["us"] <= t["us"] and deviation(o) <= deviation(t) and (o["us"], deviation(o)) != (t["us"], deviation(t)) for o in trials)]
+        o["predicted_us"] <= t["predicted_us"] and deviation(o) <= deviation(t) and (o["predicted_us"], deviation(o)) != (t["predicted_us"], deviation(t)) for o in trials)]
     corners = sorted({tuple(at[trials.index(t) + 1]) for t in best})
     path = [float(v) for v in re.findall(r"[0-9.]+", b.value("document.getElementById('tune-front').getAttribute('d')"))]
     check(len(corners) > 2 and list(zip(path[::2], path[1::2])) == corners, f"the front {path}, not {corners}")
@@ -308,7 +308,7 @@ def check_tune(b, amp, work, pictures):
     check(over and float(over) > 1, f"an overflow is {over} % wide")
     first, last = {**tune["modules"][2], "greatest": None, "least": None}, {**tune["modules"][-1], "own": False}
     draw({**tune, "chosen": None, "bound": None, "modules": [*tune["modules"][:2], first, *tune["modules"][3:-1], last],
-          "trials": [{**tune["trials"][0], "us": None}, *tune["trials"][1:]]})
+          "trials": [{**tune["trials"][0], "predicted_us": None}, *tune["trials"][1:]]})
     check(b.value("document.querySelectorAll('#tune-chart .mark').length") == len(tune["trials"]) - 1, "a trial without a time is drawn")
     check(b.value("document.getElementById('tune').textContent.includes('the search has not ended')"), "an unfinished search")
     names = b.value("[...document.querySelectorAll('#tune-modules b')].map(e => e.textContent)")

@@ -27,7 +27,7 @@ def look(command, titles, said=""):
 for job in jobs:
     look([ampc, "--explain", job], "^ *line +layer +")
     look([amp, "inspect", "--arch", "none", job], "^name +")
-    look([amp, "inspect", "--arch", "none", "--by-layer", job], "^layer +")
+    look([amp, "inspect", "--arch", "none", "--by", "layer", job], "^layer +")
     look([amp, "inspect", "--arch", "none", "--diff", "f32", "f16", job], "^ +name +")
     look([amp, "repl", "--device", "cpu", job], "^place +value +", ":params\n:memory\n:set\n:casts\n:kernel\n:explain\n")
 if tables < 4 * len(jobs):
