@@ -9,6 +9,8 @@
 #include "read.h"
 #include "runtime/plan/types.h"
 
+const char VARIES[] = "?";
+
 typedef struct Asked {
   Compile *c[CHOICES];
   Stepwise *s[CHOICES];
@@ -23,7 +25,7 @@ void ask_begin(Reader *r)
   r->asked = arena_new(r->arena, Asked);
   for (int i = 0; i < CHOICES; i++) {
     r->asked->c[i] = compile_create(&options);
-    r->asked->s[i] = stepwise_begin(r->asked->c[i], prelude_text());
+    r->asked->s[i] = stepwise_begin(r->asked->c[i], prelude_text(r));
     assert(r->asked->s[i]); /* else the prelude has mistakes */
   }
 }
@@ -89,35 +91,64 @@ static void read_known(Reader *r, Value *v)
   v->shape = shape;
 }
 
-/* Says in the words of ONNX why a step is refused: an argument that a function of the prelude lacks
- * is an attribute that it does not read, and an assertion of the prelude begins with the op. */
-static const char *reason_of(const Reader *r, const char *message)
+const char *reason_of(const Reader *r, const char *message)
 {
-  static const char lacks[] = " has no argument `";
-  const char *op = r->node->op_type, *name = strstr(message, lacks);
+  const char *op = r->node->op_type;
   size_t n = strlen(op);
-  if (name && strncmp(message, "onnx_", 5) == 0) {
-    name += sizeof lacks - 1;
-    return text(r, "with %.*s", (int)strcspn(name, "`"), name);
-  }
   bool own = strncmp(message, op, n) == 0 && message[n] == ' ';
   return own ? message + n + 1 : text(r, "because %s", message);
 }
 
+/* Text in the names that the compiler knows: $12 is v12. */
+static const char *asked_text(const Reader *r, const char *text)
+{
+  char *all = arena_strdup(r->arena, text);
+  for (char *at = all; (at = strpbrk(at, "$#")); at++) *at = *at == '$' ? 'v' : 'm';
+  return all;
+}
+
 void ask_step(Reader *r, const Step *s)
 {
-  Text line = text_new(r->arena);
-  const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text;
-  for (const char *at = s->text; *at;) {
-    for (uint32_t i = 0; i < s->n_out && at == results; i++)
-      text_printf(&line, "%sv%u%s", i ? ", " : "", s->out[i], i + 1 < s->n_out ? "" : " = ");
-    size_t n = strcspn(at, "$#\n");
-    n += at[n] == '\n';
-    text_add(&line, at, n);
-    at += n;
-    if (*at == '$' || *at == '#') text_puts(&line, *at++ == '$' ? "v" : "m");
-  }
-  const char *why = ask(r, line.at);
-  if (why) refuse(r, reason_of(r, why));
+  const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text, *names = "";
+  for (uint32_t i = 0; i < s->n_out; i++) names = text(r, "%s%s$%u", names, i ? ", " : "", s->out[i]);
+  const char *line = text(r, "%.*s%s = %s", (int)(results - s->text), s->text, names, results),
+             *why = ask(r, asked_text(r, line));
+  if (why) refuse(r, s->n_out > 1 && strncmp(why, "a list is needed", 16) == 0
+                         ? "with more than one result"
+                         : reason_of(r, why));
   for (uint32_t i = 0; i < s->n_out && !why; i++) read_known(r, r->values.at[s->out[i]]);
+}
+
+bool ask_bind(Reader *r, const char *name, const char *value)
+{
+  const char *why = ask(r, text(r, "%s = %s", name, asked_text(r, value)));
+  if (why) refuse(r, reason_of(r, why));
+  return !why;
+}
+
+const Function *ask_function(const Reader *r, const char *name)
+{
+  const Ast *all = r->asked->c[0]->ast;
+  for (uint32_t i = 0; i < all->n; i++)
+    if (strcmp(all->at[i]->name.text, name) == 0) return &all->at[i]->as.function;
+  return NULL;
+}
+
+const char *ask_source(const Reader *r, uint32_t from, uint32_t end)
+{
+  const Source *s = diag_place(r->asked->c[0], (Span){from, end}).source;
+  return arena_strndup(r->arena, s->text + (from - s->base), end - from);
+}
+
+const char *ask_value(Reader *r, const Expr *e)
+{
+  const char *first = stepwise_value(r->asked->s[0], e), *second;
+  if (!first) {
+    r->refused_by_compiler = true;
+    refuse(r, reason_of(r, latest_error(r, 0)));
+    return NULL;
+  }
+  second = stepwise_value(r->asked->s[1], e);
+  if (!second && !r->only_first) r->only_first = latest_error(r, 1);
+  return !second || strcmp(first, second) == 0 ? first : VARIES;
 }

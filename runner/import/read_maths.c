@@ -5,76 +5,6 @@
 #include <string.h>
 #include "read_ops.h"
 
-/* ---- expressions from tables ---- */
-
-typedef struct ReadForm {
-  const char *onnx, *usual, *general; /* see read_forms.def */
-} ReadForm;
-static const ReadForm forms[] = {
-#define READ_FORM(onnx, usual, general) {#onnx, usual, general},
-#include "read_forms.def"
-#define AMPC_ONNX(op, onnx, text) {#onnx, text, ""},
-#include "runner/onnx/onnx.def"
-};
-
-/* Appends the value of an attribute "{alpha=0.01}". Returns the end of it. */
-static const char *add_attribute(Reader *r, const char *at, Text *out, bool *usual)
-{
-  const char *equals = strchr(at, '=');
-  const char *name = arena_strndup(r->arena, at + 1, (size_t)(equals - at) - 1);
-  const OnnxAttribute *a = attribute(r, name);
-  double missing = strtod(equals + 1, NULL),
-         value = a && a->has_i ? (double)a->i : attr_real(r, name, missing);
-  *usual = *usual && (float)value == (float)missing;
-  text_puts(out, float_text(r, value));
-  return strchr(at, '}') + 1;
-}
-
-/* Puts operands and attributes into a form. Returns NULL if it has more operands than the node. */
-static const char *filled(Reader *r, const char *form, const char *const *operands, size_t n,
-                          bool *usual)
-{
-  Text out = text_new(r->arena);
-  *usual = true;
-  while (*form) {
-    size_t i = form[0] == '$' ? (size_t)(form[1] - '0') : 0;
-    if (form[0] == '{') {
-      form = add_attribute(r, form, &out, usual);
-      continue;
-    }
-    if (i >= n) return NULL;
-    bool bracket = form[0] == '$' && operands[i][0] == '-' && strncmp(form + 2, " **", 3) == 0;
-    if (form[0] == '$')
-      text_printf(&out, bracket ? "(%s)" : "%s", operands[i]);
-    else
-      text_add(&out, form, 1);
-    form += form[0] == '$' ? 2 : 1;
-  }
-  return out.at ? out.at : "";
-}
-
-/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
-static bool read_form(Reader *r)
-{
-  const ReadForm *f = NULL;
-  const char *all[4] = {0}, *usual_form, *general;
-  size_t n = r->node->n_input < 4 ? r->node->n_input : 4;
-  bool usual, ignored;
-  for (size_t i = 0; i < sizeof forms / sizeof *forms && !f; i++)
-    if (strcmp(forms[i].onnx, r->node->op_type) == 0) f = &forms[i];
-  if (!f) return false;
-  for (size_t i = 0; i < n; i++) all[i] = in(r, i) ? operand(r, i) : "";
-  general = filled(r, f->general, all, n, &usual);
-  usual_form = filled(r, f->usual, all, n, &ignored);
-  if (!usual && *f->general == '!')
-    refuse(r, text(r, "unless its attributes are %s", f->general + 1));
-  else if (!usual_form || !general)
-    refuse(r, "with too few inputs");
-  else
-    give(r, usual ? usual_form : general);
-  return true;
-}
-
 typedef void ReadOp(Reader *r);
 
 static ReadOp *function_of(const char *op)
@@ -115,7 +45,7 @@ void read_op(Reader *r)
   r->asked_inputs = r->asked_attributes = 0;
   if (function)
     function(r);
-  else if (!standard || !(read_form(r) || read_prelude(r, "")))
+  else if (!standard || !read_prelude(r))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
 }
@@ -215,7 +145,7 @@ void read_binary(Reader *r)
   if (letter == 'd') return give(r, text(r, "%s %% %s", operand(r, 0), operand(r, 1)));
   if (letter == 'P' && whole && b->type != type && type_word(type))
     return give(r, text(r, "(%s ** %s).to(%s)", operand(r, 0), operand(r, 1), type_word(type)));
-  read_form(r);
+  read_prelude(r);
 }
 
 /* Max, Min, Sum, Mean of any number of operands. */
@@ -244,7 +174,7 @@ void read_compare(Reader *r)
   bool both = b && r->node->op_type[0] == 'A';
   if (both && (is_neutral('&', a, b) || is_neutral('&', b, a)))
     return give_value(r, is_neutral('&', a, b) ? a : b);
-  read_form(r);
+  read_prelude(r);
 }
 
 static double negative(double x)
@@ -263,7 +193,7 @@ void read_unary(Reader *r)
   for (size_t i = 0; x->kind == VALUE_number && i < sizeof functions / sizeof *functions; i++)
     if (strcmp(functions[i].op, r->node->op_type) == 0)
       return give_number(r, functions[i].of(x->number), x->item, x->n);
-  read_form(r);
+  read_prelude(r);
 }
 
 /* ---- reductions ---- */

@@ -389,7 +389,7 @@ void read_attention(Reader *r)
   if (known && width != keys && width != 1)
     return refuse(r, "with a mask whose last size is neither 1 nor the number of keys");
   if (!is_usual_attention(r)) {
-    read_prelude(r, mask && !onnx_is_float(mask->type) ? "bools=true" : "");
+    read_prelude(r);
     return;
   }
   attribute(r, "qk_matmul_output_mode");

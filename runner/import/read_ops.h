@@ -41,9 +41,12 @@ bool is_all(const Value *v, double number); /* a constant or buffer; all element
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
 /* An index along an axis; constants lose numbers below 0. */
 const char *index_ref(Reader *r, const Value *index, int64_t size);
-/* Reads the node as a call of a function of prelude.amp, with more arguments. False: there is none
- * for the op. */
-bool read_prelude(Reader *r, const char *more);
+/* ---- inline.c ---- */
+/* Reads the node as a call of a function of prelude.amp. False: there is none for the op. */
+bool read_prelude(Reader *r);
+
+/* ---- for several files ---- */
+
 uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
 /* Whether a result but the first one is needed. */
 bool others_needed(Reader *r);

@@ -79,3 +79,18 @@ Known stepwise_known(Stepwise *s, const char *name)
   k.dtype = tensor_dtype(l, d);
   return k;
 }
+
+const char *stepwise_value(Stepwise *s, const Expr *e)
+{
+  enum {
+    KNOWN = 1 << D_none | 1 << D_bool | 1 << D_int | 1 << D_float | 1 << D_str | 1 << D_list |
+            1 << D_dtype
+  };
+  Lower *l = &s->l;
+  l->work = 0;
+  Datum d = eval(l, s->frame.scope, e), around = d_list(&d, 1);
+  if (d_is(d, D_error)) return NULL;
+  if (around.holds & ~(uint32_t)KNOWN) return "";
+  const char *text = d_whole_text(l, around); /* strings are quoted in lists only */
+  return arena_strndup(l->arena, text + 1, strlen(text) - 2);
+}
