@@ -45,16 +45,32 @@ static const char *latest_error(const Reader *r, int i)
   return "";
 }
 
-/* Elaborates a line. Returns the message if the compiler refuses it at the first choice of the
- * sizes, else NULL. */
-static const char *ask(Reader *r, const char *line)
+const char *reason_of(const Reader *r, const char *message)
 {
-  if (!stepwise_line(r->asked->s[0], line)) {
-    r->refused_by_compiler = true;
-    return latest_error(r, 0);
-  }
-  if (!stepwise_line(r->asked->s[1], line) && !r->only_first) r->only_first = latest_error(r, 1);
-  return NULL;
+  const char *op = r->node->op_type;
+  size_t n = strlen(op);
+  bool own = strncmp(message, op, n) == 0 && message[n] == ' ';
+  return own ? message + n + 1 : text(r, "because %s", message);
+}
+
+/* After a message at a choice of the sizes. The node is refused if it is the first one. `made`: the
+ * layer that is made; NULL: none. */
+static bool refused_at(Reader *r, int choice, const char *made)
+{
+  if (choice && !r->only_first) r->only_first = latest_error(r, choice);
+  if (choice) return false;
+  r->refused_by_compiler = true;
+  const char *why = latest_error(r, 0);
+  return refuse(r, made ? text(r, "as %s: %s", made, why) : reason_of(r, why)), true;
+}
+
+/* Elaborates a line. False after refusing. */
+static bool ask(Reader *r, const char *line, const char *made)
+{
+  bool good = true;
+  for (int i = 0; i < CHOICES && good; i++)
+    good = stepwise_line(r->asked->s[i], line) || !refused_at(r, i, made);
+  return good;
 }
 
 void ask_tensor(Reader *r, const Value *v)
@@ -68,8 +84,8 @@ void ask_tensor(Reader *r, const Value *v)
 
 void ask_layer(Reader *r, uint32_t member)
 {
-  const char *why = ask(r, text(r, "model m%u = %s", member, r->members.at[member].text));
-  if (why) refuse(r, text(r, "as %s: %s", r->members.at[member].text, why));
+  const char *made = r->members.at[member].text;
+  ask(r, text(r, "model m%u = %s", member, made), made);
 }
 
 /* The shape and type of a result, which the compiler has elaborated. */
@@ -91,14 +107,6 @@ static void read_known(Reader *r, Value *v)
   v->shape = shape;
 }
 
-const char *reason_of(const Reader *r, const char *message)
-{
-  const char *op = r->node->op_type;
-  size_t n = strlen(op);
-  bool own = strncmp(message, op, n) == 0 && message[n] == ' ';
-  return own ? message + n + 1 : text(r, "because %s", message);
-}
-
 /* Text in the names that the compiler knows: $12 is v12. */
 static const char *asked_text(const Reader *r, const char *text)
 {
@@ -111,27 +119,26 @@ void ask_step(Reader *r, const Step *s)
 {
   const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text, *names = "";
   for (uint32_t i = 0; i < s->n_out; i++) names = text(r, "%s%s$%u", names, i ? ", " : "", s->out[i]);
-  const char *line = text(r, "%.*s%s = %s", (int)(results - s->text), s->text, names, results),
-             *why = ask(r, asked_text(r, line));
-  if (why) refuse(r, s->n_out > 1 && strncmp(why, "a list is needed", 16) == 0
-                         ? "with more than one result"
-                         : reason_of(r, why));
-  for (uint32_t i = 0; i < s->n_out && !why; i++) read_known(r, r->values.at[s->out[i]]);
+  const char *line = text(r, "%.*s%s = %s", (int)(results - s->text), s->text, names, results);
+  bool good = ask(r, asked_text(r, line), NULL);
+  for (uint32_t i = 0; i < s->n_out && good; i++) read_known(r, r->values.at[s->out[i]]);
+}
+
+const Function *ask_function(Reader *r, const char *name)
+{
+  const Ast *all = r->asked->c[0]->ast;
+  for (int i = 0; i < CHOICES; i++) stepwise_enter(r->asked->s[i]);
+  for (uint32_t i = 0; i < all->n; i++)
+    if (strcmp(all->at[i]->name.text, name) == 0) return &all->at[i]->as.function;
+  return NULL;
 }
 
 bool ask_bind(Reader *r, const char *name, const char *value)
 {
-  const char *why = ask(r, text(r, "%s = %s", name, asked_text(r, value)));
-  if (why) refuse(r, reason_of(r, why));
-  return !why;
-}
-
-const Function *ask_function(const Reader *r, const char *name)
-{
-  const Ast *all = r->asked->c[0]->ast;
-  for (uint32_t i = 0; i < all->n; i++)
-    if (strcmp(all->at[i]->name.text, name) == 0) return &all->at[i]->as.function;
-  return NULL;
+  bool good = true;
+  for (int i = 0; i < CHOICES && good; i++)
+    good = stepwise_bind(r->asked->s[i], name, asked_text(r, value)) || !refused_at(r, i, NULL);
+  return good;
 }
 
 const char *ask_source(const Reader *r, uint32_t from, uint32_t end)
@@ -142,13 +149,10 @@ const char *ask_source(const Reader *r, uint32_t from, uint32_t end)
 
 const char *ask_value(Reader *r, const Expr *e)
 {
-  const char *first = stepwise_value(r->asked->s[0], e), *second;
-  if (!first) {
-    r->refused_by_compiler = true;
-    refuse(r, reason_of(r, latest_error(r, 0)));
-    return NULL;
+  const char *value[CHOICES];
+  for (int i = 0; i < CHOICES; i++) {
+    value[i] = stepwise_value(r->asked->s[i], e);
+    if (!value[i] && refused_at(r, i, NULL)) return NULL;
   }
-  second = stepwise_value(r->asked->s[1], e);
-  if (!second && !r->only_first) r->only_first = latest_error(r, 1);
-  return !second || strcmp(first, second) == 0 ? first : VARIES;
+  return !value[1] || strcmp(value[0], value[1]) == 0 ? value[0] : VARIES;
 }

@@ -191,21 +191,22 @@ int64_t job_batch(const Reader *r);
 
 /* ---- ask.c ---- */
 
-extern const char VARIES[]; /* see ask_value() */
 void ask_begin(Reader *r);
 void ask_end(Reader *r);
 void ask_tensor(Reader *r, const Value *v); /* its shape and type are known */
 void ask_layer(Reader *r, uint32_t member); /* refuses the node if the compiler does */
 /* Finds the shapes and types of a step's results, or refuses the node. */
 void ask_step(Reader *r, const Step *s);
-/* Sets a variable for ask_value(). False after refusing. */
+/* Why a node is refused: an assertion of the prelude begins with the op. */
+const char *reason_of(const Reader *r, const char *message);
+
+const Function *ask_function(Reader *r, const char *name); /* of the prelude; NULL: none */
+/* Sets a variable of the function. False after refusing. */
 bool ask_bind(Reader *r, const char *name, const char *value);
 /* The text of an expression's value if the job knows it when it compiles, and it is the same at both
  * choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
 const char *ask_value(Reader *r, const Expr *e);
-/* Why a node is refused: an assertion of the prelude begins with the op. */
-const char *reason_of(const Reader *r, const char *message);
-const Function *ask_function(const Reader *r, const char *name); /* of the prelude; NULL: none */
+extern const char VARIES[];
 const char *ask_source(const Reader *r, uint32_t from, uint32_t end); /* the prelude's text there */
 
 /* ---- read.c: what the functions for ops use ---- */

@@ -24,6 +24,12 @@ void stepwise_tensor(Stepwise *s, const char *name, ampc_dtype dtype, const int6
  * false after messages. */
 bool stepwise_line(Stepwise *s, const char *line);
 Known stepwise_known(Stepwise *s, const char *name);
+
+/* ---- expressions of the defs ---- */
+void stepwise_enter(Stepwise *s); /* begins the variables of a def anew */
+/* Sets a variable of the def to the value of an expression of the lines. Returns false after
+ * messages. */
+bool stepwise_bind(Stepwise *s, const char *name, const char *value);
 /* Returns the text of an expression's value if a job knows it when it compiles: "3", "[1, 2]". "":
  * it is a tensor or the like. NULL after a message. */
 const char *stepwise_value(Stepwise *s, const Expr *e);
