@@ -1,18 +1,95 @@
-/* Calls of the functions of prelude.amp. A function becomes the expression that it returns if all
- * before its `return` are numbers, conditions and assertions that the compiler knows. Otherwise the
- * job calls the function, and contains it. */
+/* Nodes as calls of the functions of prelude.amp, which says how. A node becomes the expression that
+ * its function returns; the compiler tells the values of conditions and numbers in it. */
+#include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/syntax/ast.h"
 #include "read_ops.h"
+
+enum { LAYER_TENSORS = 4, LAYER_BEGINS = 1, LAYER_ENDS }; /* marks around a layer in code */
+
+/* Ops that may be layers, whose tensors are the inputs after the first one. */
+static const struct {
+  const char *op, *stem;
+  uint32_t n;
+} layers[] = {{"Conv", "conv", 2},
+              {"ConvTranspose", "conv", 2},
+              {"BatchNormalization", "norm", 4},
+              {"LayerNormalization", "norm", 2},
+              {"RMSNormalization", "norm", 1},
+              {"GroupNormalization", "norm", 2},
+              {"InstanceNormalization", "norm", 2},
+              {"PRelu", "prelu", 1}};
 
 typedef struct Inline {
   Reader *r;
   NameMap texts; /* of parameters and variables */
-  bool open;     /* it is no expression */
-  uint32_t n;    /* expressions behind `return` */
+  const char *stem;
+  Value *tensor[LAYER_TENSORS]; /* of the layer; NULL: absent */
+  uint32_t n;                   /* 0: the node is no layer */
 } Inline;
+
+/* ---- layers ---- */
+
+static bool is_vector(const Value *v)
+{
+  return v && v->kind == VALUE_weight && !v->turned && v->tensor->n_dims == 1;
+}
+
+/* A layer has one slope, or one for each channel; elsewhere slopes are broadcast. */
+static bool are_slopes(const Value *x, const Value *w)
+{
+  return rank_of(x) > 1 && w->tensor->n_dims == 1 &&
+         (rank_of(x) == 2 || w->slopes || w->tensor->dims[0] == 1);
+}
+
+/* Finds the tensors of the layer that the node may be: trained ones, and after them statistics. */
+static void find_tensors(Inline *n)
+{
+  Reader *r = n->r;
+  size_t row = 0;
+  while (row < sizeof layers / sizeof *layers && strcmp(layers[row].op, r->node->op_type) != 0) row++;
+  if (row == sizeof layers / sizeof *layers) return;
+  bool good = true;
+  for (uint32_t i = 0; i < layers[row].n; i++) {
+    Value *v = in(r, i + 1);
+    n->tensor[i] = i == 1 && is_zero(v) ? NULL : v;
+    bool plain = i < 2 && layers[row].n == 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2));
+    if (plain) n->tensor[i] = NULL; /* statistics alone */
+    good = good && (i > 1             ? is_vector(v)
+                    : n->tensor[i]    ? is_weight(v)
+                                      : i || plain);
+  }
+  if (good && layers[row].n == 1 && *layers[row].stem == 'p') good = are_slopes(in(r, 0), n->tensor[0]);
+  n->stem = layers[row].stem;
+  n->n = good ? layers[row].n : 0;
+  for (uint32_t i = 0; i < n->n; i++)
+    if (n->tensor[i]) ask_tensor(r, n->tensor[i]);
+}
+
+/* Makes the layer in the code, if there is one. layer() takes its path from the name of the first
+ * tensor: statistics alone have that of the weight. */
+static const char *with_layer(Inline *n, const char *code)
+{
+  static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+  Reader *r = n->r;
+  const char *begin = strchr(code, LAYER_BEGINS), *end = strchr(code, LAYER_ENDS);
+  uint32_t first = n->tensor[0] ? 0 : 2;
+  if (!begin) {
+    for (uint32_t i = 0; i < n->n; i++)
+      if (n->tensor[i]) whole_ref(r, n->tensor[i]);
+    return code;
+  }
+  Value *of = n->tensor[first];
+  const char *name = of->name, *dot = strrchr(name, '.');
+  if (first && dot && strcmp(dot, ".running_mean") == 0)
+    of->name = text(r, "%.*s.weight", (int)(dot - name), name);
+  const char *made = layer(r, n->stem, arena_strndup(r->arena, begin + 1, (size_t)(end - begin - 1)),
+                           n->tensor + first, names + first, n->n - first);
+  of->name = name;
+  return text(r, "%.*s%s%s", (int)(begin - code), code, made, end + 1);
+}
 
 /* ---- arguments ---- */
 
@@ -21,14 +98,13 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
 {
   double number;
   Text all = text_new(r->arena);
-  if (v->kind == VALUE_items && v->shape->rank == 1)
-    return text(r, "[%s]", list_text(r, v->item, v->n));
-  if (v->kind == VALUE_items && v->n == 1) return item_text(r, v->item[0]);
-  if (one_number(v, &number))
+  bool list = strcmp(p->type.name, "list") == 0;
+  if (v->kind == VALUE_items && (list || v->n == 1))
+    return text(r, list ? "[%s]" : "%s", list_text(r, v->item, v->n));
+  if (!list && one_number(v, &number))
     return strcmp(p->type.name, "int") == 0 ? text(r, "%.0f", number) : float_text(r, number);
-  bool list =
-      v->kind == VALUE_weight && rank_of(v) == 1 && tensor_elements(v->tensor) <= MOST_ITEMS;
-  if (!list) return refuse(r, text(r, "with a computed %s", p->name.text)), NULL;
+  if (!list || !v->tensor || rank_of(v) != 1 || tensor_elements(v->tensor) > MOST_ITEMS)
+    return refuse(r, text(r, "with a computed %s", p->name.text)), NULL;
   for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
     list_add(&all, float_text(r, tensor_real(v->tensor, i)));
   return text(r, "[%s]", all.at ? all.at : "");
@@ -41,31 +117,47 @@ static const char *attribute_text(Reader *r, const OnnxAttribute *a)
   uint32_t n;
   if (a->has_i) return text(r, "%" PRId64, a->i);
   if (a->has_f) return float_text(r, (double)a->f);
-  if (attr_list(r, a->name, &at, &n) && (n || !a->has_s)) return text(r, "[%s]", list_text(r, at, n));
+  if (!a->has_s && attr_list(r, a->name, &at, &n)) return text(r, "[%s]", list_text(r, at, n));
   const char *word = attr_word(r, a->name, "");
   if (!*word || word[strspn(word, letters)])
     return refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute"))), NULL;
   return text(r, "\"%s\"", word);
 }
 
-/* The value of parameter i: input i, or the attribute of its name. "": it is absent. NULL after
- * refusing. Parameters with a type are known when the job compiles; a, b and c are broadcast. */
-static const char *argument_text(Reader *r, const Param *p, size_t i)
+/* The value of a parameter whose name has a meaning of its own; NULL: another name. */
+static const char *own_argument(const Inline *n, const char *name)
 {
-  const char *name = p->name.text;
+  Reader *r = n->r;
+  Text all = text_new(r->arena);
   if (strcmp(name, "opset") == 0) return text(r, "%" PRId64, r->opset);
-  if (strcmp(name, "all") == 0) {
-    Text all = text_new(r->arena);
-    for (size_t k = i; k < r->node->n_input; k++)
-      list_add(&all, in(r, k) ? whole_ref(r, in(r, k)) : "none");
-    return text(r, "[%s]", all.at);
+  if (strcmp(name, "op") == 0) return text(r, "\"%s\"", r->node->op_type);
+  if (strcmp(name, "layer") == 0) return n->n ? "true" : "false";
+  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "shape") != 0) return NULL;
+  for (size_t i = 0; *name != 's' && i < r->node->n_input; i++) {
+    const Value *v = in(r, i);
+    const char *type = v && v->type && type_word(v->type) ? type_word(v->type) : "";
+    list_add(&all, *name == 't' ? text(r, "\"%s\"", type) : v ? whole_ref(r, v) : "none");
   }
+  for (int64_t i = 0, size; *name == 's' && i < rank_of(in(r, 0)); i++)
+    list_add(&all, size_of(in(r, 0), i, &size) ? text(r, "%" PRId64, size) : "-1");
+  return text(r, "[%s]", all.at ? all.at : "");
+}
+
+/* The value of parameter i: input i, or the attribute of its name. NULL after refusing. */
+static const char *argument_text(const Inline *n, const Param *p, uint32_t i)
+{
+  Reader *r = n->r;
+  const char *name = p->name.text, *own = own_argument(n, name);
+  if (own) return own;
   const OnnxAttribute *a = p->type.name ? attribute(r, name) : NULL;
   const Value *v = a ? NULL : in(r, i);
   if (a) return attribute_text(r, a);
-  if (!v && !p->value) return refuse(r, text(r, "without %s", name)), NULL;
-  if (v && p->type.name) return known_input(r, v, p);
-  return !v ? "" : !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
+  if (n->n && i && i <= n->n && !n->tensor[i - 1]) v = NULL;
+  if (!v && p->value) return ask_source(r, p->value->span.start, p->value->span.end);
+  if (!v) return n->n ? "none" : (refuse(r, text(r, "without %s", name)), NULL);
+  if (p->type.name) return known_input(r, v, p);
+  if (n->n && i && i <= n->n) return text(r, "$%u", v->id);
+  return !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
 }
 
 /* ---- expressions ---- */
@@ -73,6 +165,14 @@ static const char *argument_text(Reader *r, const Param *p, size_t i)
 typedef enum Stands { ALONE, OPERAND, TIGHT } Stands; /* TIGHT: of `**`, `-`, `.` or `[` */
 
 static const char *shown(Inline *n, const Expr *e, Stands as);
+
+/* Whether a condition is true. Refuses the node if that depends on the arguments. */
+static bool holds(Inline *n, const Expr *e)
+{
+  const char *value = ask_value(n->r, e);
+  if (value == VARIES) refuse(n->r, "with sizes that depend on the arguments");
+  return value && *value == 't';
+}
 
 static const char *bracketed(const Inline *n, const char *code, Stands as)
 {
@@ -97,9 +197,9 @@ static void add_part(Inline *n, Text *out, uint32_t *from, const Expr *part, Sta
 /* Whether an argument is none, or usually(x, y) with equal x and y. */
 static bool is_left_out(Inline *n, const Expr *e, const char *value)
 {
-  const ArgList *own = &e->as.call.args;
-  return strcmp(value, "none") == 0 || (strcmp(called_name(e), "usually") == 0 &&
-                                        strcmp(value, shown(n, own->at[1].value, ALONE)) == 0);
+  if (strcmp(called_name(e), "usually") != 0) return strcmp(value, "none") == 0;
+  const char *given = ask_value(n->r, e), *usual = ask_value(n->r, e->as.call.args.at[1].value);
+  return given && usual && strcmp(given, usual) == 0;
 }
 
 /* Arguments, or the elements of a list. */
@@ -108,71 +208,86 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
   Text out = text_new(n->r->arena);
   for (uint32_t i = 0; i < all->n; i++) {
     const char *name = all->at[i].key.text, *value = shown(n, all->at[i].value, ALONE);
-    n->open = n->open || all->at[i].star;
-    if (!arguments || !is_left_out(n, all->at[i].value, value))
-      list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
+    if (arguments && is_left_out(n, all->at[i].value, value)) continue;
+    if (all->at[i].star) value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
+    list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
   }
   return out.at ? out.at : "";
+}
+
+/* An element of a list, or those from one on. */
+static const char *elements(Inline *n, const char *list, const Sub *s)
+{
+  const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
+  int depth = 0;
+  for (int64_t k = value ? strtoll(value, NULL, 10) : 0; k > 0; at++) {
+    depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+    k -= *at == ',' && depth == 0;
+  }
+  at += *at == ' ';
+  const char *end = at;
+  for (depth = 0; depth || (*end != ',' && *end != ']'); end++)
+    depth += (*end == '(' || *end == '[') - (*end == ')' || *end == ']');
+  return s->kind == SUB_index ? text(n->r, "%.*s", (int)(end - at), at) : text(n->r, "[%s", at);
 }
 
 static const char *parts_shown(Inline *n, const Expr *e)
 {
   Text out = text_new(n->r->arena);
   uint32_t from = e->span.start;
-  switch (e->kind) {
-  case EXPR_unary:
-    add_part(n, &out, &from, e->as.unary.operand, TIGHT);
-    break;
-  case EXPR_binary:
+  if (e->kind == EXPR_list) return text(n->r, "[%s]", list_shown(n, &e->as.args, false));
+  if (e->kind == EXPR_unary) add_part(n, &out, &from, e->as.unary.operand, TIGHT);
+  if (e->kind == EXPR_attr) add_part(n, &out, &from, e->as.attr.base, TIGHT);
+  if (e->kind == EXPR_binary) {
     add_part(n, &out, &from, e->as.binary.left, e->as.binary.op == OPER_pow ? TIGHT : OPERAND);
     add_part(n, &out, &from, e->as.binary.right, OPERAND);
-    break;
-  case EXPR_index:
-    add_part(n, &out, &from, e->as.index.base, TIGHT);
-    for (uint32_t i = 0; i < e->as.index.subs.n; i++) {
-      const Sub *s = &e->as.index.subs.at[i];
-      add_part(n, &out, &from, s->index, ALONE);
-      add_part(n, &out, &from, s->start, ALONE);
-      add_part(n, &out, &from, s->stop, ALONE);
-      add_part(n, &out, &from, s->step, ALONE);
-    }
-    break;
-  case EXPR_attr:
-    add_part(n, &out, &from, e->as.attr.base, TIGHT);
-    break;
-  case EXPR_list:
-    return text(n->r, "[%s]", list_shown(n, &e->as.args, false));
-  default:
-    n->open = true;
   }
   text_puts(&out, ask_source(n->r, from, e->span.end));
   return out.at;
 }
 
+/* A call of a call is one of a layer. */
 static const char *call_shown(Inline *n, const Expr *e)
 {
   const Expr *callee = e->as.call.callee;
-  Text name = text_new(n->r->arena);
-  uint32_t from = e->span.start;
-  if (callee->kind == EXPR_attr) add_part(n, &name, &from, callee->as.attr.base, TIGHT);
-  text_puts(&name, ask_source(n->r, from, callee->span.end));
-  return text(n->r, "%s(%s)", name.at, list_shown(n, &e->as.call.args, true));
+  const char *name;
+  if (callee->kind == EXPR_attr)
+    name = text(n->r, "%s.%s", shown(n, callee->as.attr.base, TIGHT), callee->as.attr.name.text);
+  else if (callee->kind == EXPR_call)
+    name = text(n->r, "%c%s%c", LAYER_BEGINS, call_shown(n, callee), LAYER_ENDS);
+  else
+    name = callee->kind == EXPR_name ? callee->as.name : shown(n, callee, ALONE);
+  return text(n->r, "%s(%s)", name, list_shown(n, &e->as.call.args, true));
+}
+
+static const char *variable(Inline *n, const Expr *e)
+{
+  return e->kind == EXPR_name ? names_get(&n->texts, e->as.name) : NULL;
+}
+
+/* Whether the expression is a call of a layer, or of a function with its result. */
+static bool has_layer(Inline *n, const Expr *e)
+{
+  if (e->kind != EXPR_call) return false;
+  const char *first = e->as.call.args.n ? variable(n, e->as.call.args.at[0].value) : NULL;
+  return e->as.call.callee->kind == EXPR_call || (first && strchr(first, LAYER_BEGINS));
 }
 
 /* What is known is its value. */
 static const char *shown(Inline *n, const Expr *e, Stands as)
 {
+  const char *own = variable(n, e);
   if (e->kind == EXPR_float) return ask_source(n->r, e->span.start, e->span.end);
-  const char *value = n->open || n->r->dropped ? "" : ask_value(n->r, e), *own = NULL;
+  if (own) return bracketed(n, own, as);
+  if (e->kind == EXPR_cond)
+    return shown(n, holds(n, e->as.cond.test) ? e->as.cond.then : e->as.cond.other, as);
+  if (has_layer(n, e)) return call_shown(n, e);
+  const char *value = n->r->dropped ? NULL : ask_value(n->r, e);
   if (!value) return "";
   if (*value && value != VARIES) return bracketed(n, value, as);
   if (e->kind == EXPR_call) return call_shown(n, e);
-  if (e->kind == EXPR_name) own = names_get(&n->texts, e->as.name);
-  if (own) return bracketed(n, own, as);
-  if (e->kind != EXPR_cond) return parts_shown(n, e);
-  const char *test = ask_value(n->r, e->as.cond.test);
-  if (test == VARIES) n->open = true;
-  return shown(n, test && *test == 'f' ? e->as.cond.other : e->as.cond.then, as);
+  if (e->kind == EXPR_index) return elements(n, shown(n, e->as.index.base, TIGHT), e->as.index.subs.at);
+  return parts_shown(n, e);
 }
 
 /* ---- statements ---- */
@@ -180,51 +295,37 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
 static void bind(Inline *n, const char *name, const char *value)
 {
   *names_at(&n->texts, name) = (void *)(uintptr_t)value;
-  ask_bind(n->r, name, value);
-}
-
-static void inline_assign(Inline *n, const Stmt *s)
-{
-  const ExprList *to = &s->as.assign.targets, *values = &s->as.assign.values;
-  bool names = to->n == values->n;
-  for (uint32_t i = 0; names && i < to->n && !n->r->dropped; i++) {
-    const char *value = ask_value(n->r, values->at[i]);
-    names = value && *value && to->at[i]->kind == EXPR_name;
-    if (names) bind(n, to->at[i]->as.name, shown(n, values->at[i], ALONE));
-  }
-  n->open = n->open || !names;
+  if (!strchr(value, LAYER_BEGINS)) ask_bind(n->r, name, value);
 }
 
 static void inline_assert(Inline *n, const ExprList *e)
 {
-  const char *holds = ask_value(n->r, e->at[0]),
-             *why = holds && *holds == 'f' ? ask_value(n->r, e->at[1]) : NULL;
+  const char *why = holds(n, e->at[0]) || n->r->dropped ? NULL : ask_value(n->r, e->at[1]);
   if (why) refuse(n->r, reason_of(n->r, text(n->r, "%.*s", (int)strlen(why) - 2, why + 1)));
 }
 
 /* The expressions that the statements return; NULL: none. */
 static const char *inline_block(Inline *n, const Block *b)
 {
+  Text all = text_new(n->r->arena);
   const char *result = NULL;
-  for (uint32_t i = 0; i < b->n && !result && !n->open && !n->r->dropped; i++) {
+  for (uint32_t i = 0; i < b->n && !result && !n->r->dropped; i++) {
     const Stmt *s = b->at[i];
-    if (s->kind == STMT_return) {
-      Text all = text_new(n->r->arena);
-      uint32_t wanted = n_results(n->r);
-      n->n = s->as.exprs.n;
-      for (uint32_t k = 0; k < n->n && k < wanted; k++) list_add(&all, shown(n, s->as.exprs.at[k], ALONE));
-      result = all.at;
-    } else if (s->kind == STMT_if) {
-      const char *test = ask_value(n->r, s->as.branch.test);
-      n->open = test == VARIES;
-      if (test && !n->open)
-        result = inline_block(n, *test == 't' ? &s->as.branch.then : &s->as.branch.other);
-    } else if (s->kind == STMT_assign) {
-      inline_assign(n, s);
-    } else if (s->kind == STMT_assert) {
+    const ExprList *to = &s->as.assign.targets, *values = &s->as.assign.values;
+    switch (s->kind) {
+    case STMT_return:
+      for (uint32_t k = 0; k < s->as.exprs.n && k < n_results(n->r); k++)
+        list_add(&all, shown(n, s->as.exprs.at[k], ALONE));
+      return all.at;
+    case STMT_if:
+      result = inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
+      break;
+    case STMT_assert:
       inline_assert(n, &s->as.exprs);
-    } else {
-      n->open = true;
+      break;
+    default:
+      assert(s->kind == STMT_assign && to->n == 1 && to->at[0]->kind == EXPR_name);
+      bind(n, to->at[0]->as.name, shown(n, values->at[0], ALONE));
     }
   }
   return result;
@@ -232,24 +333,38 @@ static const char *inline_block(Inline *n, const Block *b)
 
 /* ---- nodes ---- */
 
+/* The function of an op, or of the ops whose names begin so and that it tells apart by `op`. */
+static const Function *function_for(Reader *r, const char *op)
+{
+  const Function *f = ask_function(r, text(r, "onnx_%s", op));
+  for (size_t n = strlen(op); !f && n > 1; n--)
+    if (isupper((unsigned char)op[n - 1])) {
+      f = ask_function(r, text(r, "onnx_%.*s", (int)n - 1, op));
+      bool told = false;
+      for (uint32_t i = 0; f && i < f->params.n; i++)
+        told = told || strcmp(f->params.at[i].name.text, "op") == 0;
+      if (!told) f = NULL;
+    }
+  return f;
+}
+
 bool read_prelude(Reader *r)
 {
-  const char *name = text(r, "onnx_%s", r->node->op_type);
-  const Function *f = ask_function(r, name);
+  const Function *f = function_for(r, r->node->op_type);
   Inline n = {.r = r, .texts.arena = r->arena};
-  Text all = text_new(r->arena);
   if (!f) return false;
+  find_tensors(&n);
   for (uint32_t i = 0; i < f->params.n; i++) {
-    const Param *p = &f->params.at[i];
-    const char *value = argument_text(r, p, i);
+    const char *value = argument_text(&n, &f->params.at[i], i);
     if (!value) return true;
-    if (*value) list_add(&all, p->value ? text(r, "%s=%s", p->name.text, value) : value);
-    if (!*value) value = ask_source(r, p->value->span.start, p->value->span.end);
-    bind(&n, p->name.text, value);
+    bind(&n, f->params.at[i].name.text, value);
   }
   const char *code = inline_block(&n, &f->body);
   if (r->dropped) return true;
-  if (n.open || !code) code = text(r, "%s(%s)", name, all.at);
+  code = with_layer(&n, code);
+  size_t digits = strspn(code + 1, "0123456789");
+  if (*code == '$' && !code[1 + digits])
+    return give_value(r, r->values.at[strtoul(code + 1, NULL, 10)]), true;
   give_results(r, code, n_results(r));
   bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;
   if (several) r->steps.n--; /* only the first result is needed */

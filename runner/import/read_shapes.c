@@ -411,17 +411,6 @@ void read_reshape(Reader *r)
   give_view(r, x, short_form ? short_form : reshape_text(r, x, to, n));
 }
 
-void read_flatten(Reader *r)
-{
-  int64_t rank = rank_of(in(r, 0)), axis = axis_of(in(r, 0), attr_number(r, "axis", 1));
-  const char *x = whole_ref(r, in(r, 0));
-  if (axis < 0) return refuse(r, "from an axis that is out of range");
-  if (axis == 0) return give(r, text(r, "%s.flatten().unsqueeze(0)", x));
-  if (axis == 1 && rank != 1) return give_view(r, in(r, 0), text(r, "%s.flatten(1)", x));
-  if (axis == rank) return give(r, text(r, "%s.flatten().unsqueeze(1)", x));
-  give(r, text(r, "%s.flatten(%" PRId64 ").flatten(0, %" PRId64 ")", x, axis, axis - 1));
-}
-
 void read_expand(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);

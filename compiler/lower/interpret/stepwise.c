@@ -106,7 +106,7 @@ const char *stepwise_value(Stepwise *s, const Expr *e)
 {
   enum {
     KNOWN = 1 << D_none | 1 << D_bool | 1 << D_int | 1 << D_float | 1 << D_str | 1 << D_list |
-            1 << D_dtype
+            1 << D_dtype | 1 << D_function | 1 << D_op | 1 << D_class
   };
   Lower *l = &s->l;
   l->work = 0;
