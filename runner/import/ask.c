@@ -50,6 +50,7 @@ const char *reason_of(const Reader *r, const char *message)
   const char *op = r->node->op_type;
   size_t n = strlen(op);
   bool own = strncmp(message, op, n) == 0 && message[n] == ' ';
+  if (strncmp(message, "a list is needed", 16) == 0) return "with more than one result";
   return own ? message + n + 1 : text(r, "because %s", message);
 }
 

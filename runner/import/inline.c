@@ -104,7 +104,7 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
   if (!list && one_number(v, &number))
     return strcmp(p->type.name, "int") == 0 ? text(r, "%.0f", number) : float_text(r, number);
   if (!list || !v->tensor || rank_of(v) != 1 || tensor_elements(v->tensor) > MOST_ITEMS)
-    return refuse(r, text(r, "with a computed %s", p->name.text)), NULL;
+    return refuse(r, text(r, list ? "with computed %s" : "with a computed %s", p->name.text)), NULL;
   for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
     list_add(&all, float_text(r, tensor_real(v->tensor, i)));
   return text(r, "[%s]", all.at ? all.at : "");
