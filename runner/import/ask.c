@@ -1,6 +1,7 @@
 /* Asks the compiler for the shapes and types of steps: Note [sizes]. The compiler elaborates the
  * text of each step, in which $12 is v12 and #5 is m5. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include "compiler/cli/options.h"
 #include "compiler/diag/diag.h"
@@ -156,4 +157,17 @@ const char *ask_value(Reader *r, const Expr *e)
     if (!value[i] && refused_at(r, i, NULL)) return NULL;
   }
   return !value[1] || strcmp(value[0], value[1]) == 0 ? value[0] : VARIES;
+}
+
+bool ask_item(Reader *r, const char *code, Item *out)
+{
+  static const Expr name = {.kind = EXPR_name, .as.name = "item"};
+  int64_t n[CHOICES] = {0};
+  if (!ask_bind(r, "item", code)) return false;
+  for (int i = 0; i < CHOICES; i++) {
+    const char *value = stepwise_value(r->asked->s[i], &name);
+    n[i] = !value ? n[0] : *value == 't' ? 1 : strtoll(value, NULL, 10);
+  }
+  *out = n[0] == n[1] ? (Item){.n = n[0]} : (Item){n[0], n[1], code};
+  return true;
 }

@@ -132,13 +132,13 @@ static const char *own_argument(const Inline *n, const char *name)
   if (strcmp(name, "opset") == 0) return text(r, "%" PRId64, r->opset);
   if (strcmp(name, "op") == 0) return text(r, "\"%s\"", r->node->op_type);
   if (strcmp(name, "layer") == 0) return n->n ? "true" : "false";
-  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "shape") != 0) return NULL;
-  for (size_t i = 0; *name != 's' && i < r->node->n_input; i++) {
+  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "x_shape") != 0) return NULL;
+  for (size_t i = 0; *name != 'x' && i < r->node->n_input; i++) {
     const Value *v = in(r, i);
     const char *type = v && v->type && type_word(v->type) ? type_word(v->type) : "";
     list_add(&all, *name == 't' ? text(r, "\"%s\"", type) : v ? whole_ref(r, v) : "none");
   }
-  for (int64_t i = 0, size; *name == 's' && i < rank_of(in(r, 0)); i++)
+  for (int64_t i = 0, size; *name == 'x' && i < rank_of(in(r, 0)); i++)
     list_add(&all, size_of(in(r, 0), i, &size) ? text(r, "%" PRId64, size) : "-1");
   return text(r, "[%s]", all.at ? all.at : "");
 }
@@ -348,19 +348,33 @@ static const Function *function_for(Reader *r, const char *op)
   return f;
 }
 
+/* The code of a call. given[i]: the text of parameter i; others are arguments of the node. NULL after
+ * refusing. */
+static const char *inline_call(Inline *n, const Function *f, const char *const *given, uint32_t n_given)
+{
+  for (uint32_t i = 0; i < f->params.n; i++) {
+    const char *value = i < n_given ? given[i] : argument_text(n, &f->params.at[i], i);
+    if (!value) return NULL;
+    bind(n, f->params.at[i].name.text, value);
+  }
+  const char *code = inline_block(n, &f->body);
+  return n->r->dropped ? NULL : code;
+}
+
+const char *call_prelude(Reader *r, const char *function, const char *const *given, uint32_t n)
+{
+  Inline all = {.r = r, .texts.arena = r->arena};
+  return inline_call(&all, ask_function(r, function), given, n);
+}
+
 bool read_prelude(Reader *r)
 {
   const Function *f = function_for(r, r->node->op_type);
   Inline n = {.r = r, .texts.arena = r->arena};
   if (!f) return false;
   find_tensors(&n);
-  for (uint32_t i = 0; i < f->params.n; i++) {
-    const char *value = argument_text(&n, &f->params.at[i], i);
-    if (!value) return true;
-    bind(&n, f->params.at[i].name.text, value);
-  }
-  const char *code = inline_block(&n, &f->body);
-  if (r->dropped) return true;
+  const char *code = inline_call(&n, f, NULL, 0);
+  if (!code) return true;
   code = with_layer(&n, code);
   size_t digits = strspn(code + 1, "0123456789");
   if (*code == '$' && !code[1 + digits])

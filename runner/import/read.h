@@ -207,6 +207,8 @@ bool ask_bind(Reader *r, const char *name, const char *value);
  * choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
 const char *ask_value(Reader *r, const Expr *e);
 extern const char VARIES[];
+/* Finds the number that an expression is. False after refusing. */
+bool ask_item(Reader *r, const char *code, Item *out);
 const char *ask_source(const Reader *r, uint32_t from, uint32_t end); /* the prelude's text there */
 
 /* ---- read.c: what the functions for ops use ---- */

@@ -44,6 +44,9 @@ const char *index_ref(Reader *r, const Value *index, int64_t size);
 /* ---- inline.c ---- */
 /* Reads the node as a call of a function of prelude.amp. False: there is none for the op. */
 bool read_prelude(Reader *r);
+/* The code that a function of the prelude returns. The first n parameters are given; others are
+ * inputs and attributes of the node. NULL after refusing. */
+const char *call_prelude(Reader *r, const char *function, const char *const *given, uint32_t n);
 
 /* ---- for several files ---- */
 
