@@ -199,6 +199,26 @@ static bool fold_reduce(Reader *r)
   return true;
 }
 
+/* An elementwise op of numbers, of which at most one stands for a tensor. */
+static bool fold_numbers(Reader *r, const char *function, const Function *f)
+{
+  const char *given[2];
+  const Value *shape = in(r, 0);
+  uint32_t n = (uint32_t)r->node->n_input;
+  if (!f || n > 2 || f->params.n != n) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    const Value *v = in(r, i);
+    if (!v || v->kind != VALUE_number || (i && v->n && shape->n)) return false;
+    if (v->n) shape = v;
+    given[i] = ref(r, v);
+  }
+  const char *code = call_prelude(r, function, given, n);
+  char *end = NULL;
+  double number = code ? strtod(code, &end) : 0;
+  if (code && !*end) give_number(r, number, shape->item, shape->n);
+  return r->dropped || (code && !*end);
+}
+
 bool read_folded(Reader *r)
 {
   const char *op = r->node->op_type, *moved = text(r, "moved_%s", op), *sizes = text(r, "sizes_%s", op);
@@ -208,5 +228,7 @@ bool read_folded(Reader *r)
     bool weight = r->node->n_output && feeds_cells(r, r->node->output[0]);
     return weight ? move_weight(r, moved) : move_items(r, moved);
   }
-  return f ? fold_elements(r, sizes, f) : fold_reduce(r);
+  const char *op_function = text(r, "onnx_%s", op);
+  return fold_numbers(r, op_function, ask_function(r, op_function)) ||
+         (f ? fold_elements(r, sizes, f) : fold_reduce(r));
 }

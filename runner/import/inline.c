@@ -30,6 +30,12 @@ typedef struct Inline {
   uint32_t n;                   /* 0: the node is no layer */
 } Inline;
 
+/* Whether the code is only a value: "$12". */
+static bool is_value(const char *code)
+{
+  return *code == '$' && !code[1 + strspn(code + 1, "0123456789")];
+}
+
 /* ---- layers ---- */
 
 static bool is_vector(const Value *v)
@@ -68,7 +74,7 @@ static void find_tensors(Inline *n)
     if (n->tensor[i]) ask_tensor(r, n->tensor[i]);
 }
 
-/* Makes the layer in the code, if there is one. layer() takes its path from the name of the first
+/* Makes the layer in the code, or if there is none, the tensors that it has. layer() takes its path from the name of the first
  * tensor: statistics alone have that of the weight. */
 static const char *with_layer(Inline *n, const char *code)
 {
@@ -76,11 +82,12 @@ static const char *with_layer(Inline *n, const char *code)
   Reader *r = n->r;
   const char *begin = strchr(code, LAYER_BEGINS), *end = strchr(code, LAYER_ENDS);
   uint32_t first = n->tensor[0] ? 0 : 2;
-  if (!begin) {
-    for (uint32_t i = 0; i < n->n; i++)
-      if (n->tensor[i]) whole_ref(r, n->tensor[i]);
-    return code;
+  for (uint32_t i = 0; i < n->n && !begin; i++) {
+    const char *name = n->tensor[i] ? text(r, "$%u", n->tensor[i]->id) : code + strlen(code),
+               *at = strstr(code, name);
+    if (*name && at && !isdigit((unsigned char)at[strlen(name)])) whole_ref(r, n->tensor[i]);
   }
+  if (!begin) return code;
   Value *of = n->tensor[first];
   const char *name = of->name, *dot = strrchr(name, '.');
   if (first && dot && strcmp(dot, ".running_mean") == 0)
@@ -219,6 +226,7 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
 static const char *elements(Inline *n, const char *list, const Sub *s)
 {
   const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
+  if (*list != '[') return text(n->r, "%s[%s]", list, value); /* a value with several results */
   int depth = 0;
   for (int64_t k = value ? strtoll(value, NULL, 10) : 0; k > 0; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
@@ -246,7 +254,6 @@ static const char *parts_shown(Inline *n, const Expr *e)
   return out.at;
 }
 
-/* A call of a call is one of a layer. */
 static const char *call_shown(Inline *n, const Expr *e)
 {
   const Expr *callee = e->as.call.callee;
@@ -265,12 +272,10 @@ static const char *variable(Inline *n, const Expr *e)
   return e->kind == EXPR_name ? names_get(&n->texts, e->as.name) : NULL;
 }
 
-/* Whether the expression is a call of a layer, or of a function with its result. */
-static bool has_layer(Inline *n, const Expr *e)
+/* A call of a call is one of a layer. */
+static bool has_layer(const Expr *e)
 {
-  if (e->kind != EXPR_call) return false;
-  const char *first = e->as.call.args.n ? variable(n, e->as.call.args.at[0].value) : NULL;
-  return e->as.call.callee->kind == EXPR_call || (first && strchr(first, LAYER_BEGINS));
+  return e->kind == EXPR_call && e->as.call.callee->kind == EXPR_call;
 }
 
 /* What is known is its value. */
@@ -281,7 +286,7 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
   if (own) return bracketed(n, own, as);
   if (e->kind == EXPR_cond)
     return shown(n, holds(n, e->as.cond.test) ? e->as.cond.then : e->as.cond.other, as);
-  if (has_layer(n, e)) return call_shown(n, e);
+  if (has_layer(e)) return call_shown(n, e);
   const char *value = n->r->dropped ? NULL : ask_value(n->r, e);
   if (!value) return "";
   if (*value && value != VARIES) return bracketed(n, value, as);
@@ -295,7 +300,16 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
 static void bind(Inline *n, const char *name, const char *value)
 {
   *names_at(&n->texts, name) = (void *)(uintptr_t)value;
-  if (!strchr(value, LAYER_BEGINS)) ask_bind(n->r, name, value);
+  ask_bind(n->r, name, value);
+}
+
+/* A tensor is a step, other values stand where the variable stands. */
+static void inline_assign(Inline *n, const char *name, const Expr *e)
+{
+  const char *value = has_layer(e) ? "" : ask_value(n->r, e), *code = shown(n, e, ALONE);
+  if (!value || n->r->dropped) return;
+  bool step = !*value && !is_value(code);
+  bind(n, name, step ? text(n->r, "$%u", between(n->r, with_layer(n, code))->id) : code);
 }
 
 static void inline_assert(Inline *n, const ExprList *e)
@@ -325,7 +339,7 @@ static const char *inline_block(Inline *n, const Block *b)
       break;
     default:
       assert(s->kind == STMT_assign && to->n == 1 && to->at[0]->kind == EXPR_name);
-      bind(n, to->at[0]->as.name, shown(n, values->at[0], ALONE));
+      inline_assign(n, to->at[0]->as.name, values->at[0]);
     }
   }
   return result;
@@ -376,9 +390,7 @@ bool read_prelude(Reader *r)
   const char *code = inline_call(&n, f, NULL, 0);
   if (!code) return true;
   code = with_layer(&n, code);
-  size_t digits = strspn(code + 1, "0123456789");
-  if (*code == '$' && !code[1 + digits])
-    return give_value(r, r->values.at[strtoul(code + 1, NULL, 10)]), true;
+  if (is_value(code)) return give_value(r, r->values.at[strtoul(code + 1, NULL, 10)]), true;
   give_results(r, code, n_results(r));
   bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;
   if (several) r->steps.n--; /* only the first result is needed */

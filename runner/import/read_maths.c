@@ -1,7 +1,4 @@
-/* Elementwise ops, reductions, activations. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
+/* Elementwise ops. */
 #include <string.h>
 #include "read_ops.h"
 
@@ -51,26 +48,6 @@ void read_op(Reader *r)
 }
 
 /* ---- two operands ---- */
-
-static double computed(char op, double a, double b)
-{
-  switch (op) {
-  case 'A':
-    return a + b;
-  case 'S':
-    return a - b;
-  case 'M':
-    return a * b;
-  case 'D':
-    return a / b;
-  case 'P':
-    return pow(a, b);
-  case 'x':
-    return fmax(a, b);
-  default:
-    return fmin(a, b);
-  }
-}
 
 /* The letter of an op: its first one, but Max x, Min n, Mod d. */
 static char letter_of(const char *op)
@@ -125,11 +102,7 @@ static bool read_known_pair(Reader *r, char letter, Value *a, Value *b)
   if (bias) return give_value(r, a->bias_of ? a : b), true;
   if (is_neutral(letter, a, b)) return give_value(r, a), true;
   if (mixes_types(a, b)) return read_mask(r, a, b), true;
-  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
-                 (a->n == 0 || b->n == 0);
-  const Value *shape = a->n ? a : b;
-  if (numbers) give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
-  return numbers;
+  return false;
 }
 
 void read_binary(Reader *r)
@@ -174,24 +147,5 @@ void read_compare(Reader *r)
   bool both = b && r->node->op_type[0] == 'A';
   if (both && (is_neutral('&', a, b) || is_neutral('&', b, a)))
     return give_value(r, is_neutral('&', a, b) ? a : b);
-  read_prelude(r);
-}
-
-static double negative(double x)
-{
-  return -x;
-}
-
-/* Computes a number of a number. */
-void read_unary(Reader *r)
-{
-  static const struct {
-    const char *op;
-    double (*of)(double);
-  } functions[] = {{"Sqrt", sqrt}, {"Floor", floor}, {"Ceil", ceil}, {"Neg", negative}};
-  Value *x = in(r, 0);
-  for (size_t i = 0; x->kind == VALUE_number && i < sizeof functions / sizeof *functions; i++)
-    if (strcmp(functions[i].op, r->node->op_type) == 0)
-      return give_number(r, functions[i].of(x->number), x->item, x->n);
   read_prelude(r);
 }

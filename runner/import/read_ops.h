@@ -19,9 +19,6 @@ bool read_folded(Reader *r);
 /* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
 Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
 void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */
-/* The shape of a result that has the elements of the first input in the same order, which has these
- * sizes; -1: a size that follows from the others. False after refusing. */
-bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n);
 bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n); /* of a Transpose */
 
 typedef struct Cut { /* along an axis */

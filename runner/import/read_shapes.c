@@ -267,36 +267,6 @@ static bool read_marks(Reader *r, const int64_t *dim, int64_t *rank, bool *marke
   return !listed || mark_axes(r, at, n, *rank, marked);
 }
 
-bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n)
-{
-  const char *op = r->node->op_type;
-  const Value *shape = in(r, 1);
-  int64_t all = rank, axis = attr_number(r, "axis", 1);
-  bool marked[READ_RANK] = {0}, adds = *op == 'U', keeps = attr_number(r, "allowzero", 0) == 0;
-  *n = 0;
-  if (strcmp(op, "Reshape") == 0) {
-    if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
-      return refuse(r, "to a computed shape, or one of more than 6 axes"), false;
-    for (; *n < shape->n; ++*n) {
-      to[*n] = shape->item[*n];
-      bool kept = keeps && !to[*n].text && to[*n].n == 0 && *n < rank;
-      if (kept) to[*n].n = dim[*n];
-    }
-    return true;
-  }
-  if (strcmp(op, "Flatten") == 0) {
-    to[0] = to[1] = (Item){.n = 1};
-    for (uint32_t i = 0; i < rank; i++) to[(int64_t)i >= axis + (axis < 0 ? rank : 0)].n *= dim[i];
-    return *n = 2, true;
-  }
-  if (*op != 'I' && !read_marks(r, dim, &all, marked)) return false;
-  for (uint32_t i = 0, k = 0; i < all; i++) {
-    if (!marked[i] || adds) to[(*n)++] = (Item){.n = marked[i] ? 1 : dim[k]};
-    k += !(marked[i] && adds);
-  }
-  return true;
-}
-
 /* Gives a value with the elements of x in the same order. A reshape of it becomes one of x. */
 static void give_view(Reader *r, Value *x, const char *expression)
 {
@@ -394,14 +364,14 @@ void read_reshape(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);
   Item to[READ_RANK];
-  uint32_t n, open = 0;
-  if (!shape || shape->kind != VALUE_items) return refuse(r, "to a computed shape");
-  attribute(r, "allowzero"); /* view_shape() reads it */
+  bool keeps = attr_number(r, "allowzero", 0) == 0;
+  uint32_t n = shape ? shape->n : 0, open = 0;
+  if (!shape || shape->kind != VALUE_items || n > READ_RANK || rank_of(x) < 0)
+    return refuse(r, "to a computed shape, or one of more than 6 axes");
   if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
-  if (rank_of(x) < 0 || !view_shape(r, x->shape->dim[0], (uint32_t)rank_of(x), to, &n)) return;
   for (uint32_t i = 0; i < n; i++) {
-    bool kept = !shape->item[i].text && shape->item[i].n == 0 && to[i].n != 0;
-    if (kept) to[i] = item_of_size(r, x, i);
+    bool kept = keeps && !shape->item[i].text && shape->item[i].n == 0 && i < rank_of(x);
+    to[i] = kept ? item_of_size(r, x, i) : shape->item[i];
     open += !to[i].text && to[i].n <= 0;
   }
   if (x->kind == VALUE_number && open == 0) return give_number(r, x->number, to, n);
