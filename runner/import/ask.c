@@ -15,6 +15,7 @@ const char VARIES[] = "?";
 typedef struct Asked {
   Compile *c[CHOICES];
   Stepwise *s[CHOICES];
+  NameMap functions; /* of the prelude */
 } Asked;
 
 void ask_begin(Reader *r)
@@ -29,6 +30,10 @@ void ask_begin(Reader *r)
     r->asked->s[i] = stepwise_begin(r->asked->c[i], prelude_text(r));
     assert(r->asked->s[i]); /* else the prelude has mistakes */
   }
+  const Ast *all = r->asked->c[0]->ast;
+  r->asked->functions.arena = r->arena;
+  for (uint32_t i = 0; i < all->n; i++)
+    *names_at(&r->asked->functions, all->at[i]->name.text) = &all->at[i]->as.function;
 }
 
 void ask_end(Reader *r)
@@ -126,13 +131,14 @@ void ask_step(Reader *r, const Step *s)
   for (uint32_t i = 0; i < s->n_out && good; i++) read_known(r, r->values.at[s->out[i]]);
 }
 
-const Function *ask_function(Reader *r, const char *name)
+const Function *ask_function(const Reader *r, const char *name)
 {
-  const Ast *all = r->asked->c[0]->ast;
+  return names_get(&r->asked->functions, name);
+}
+
+void ask_enter(Reader *r)
+{
   for (int i = 0; i < CHOICES; i++) stepwise_enter(r->asked->s[i]);
-  for (uint32_t i = 0; i < all->n; i++)
-    if (strcmp(all->at[i]->name.text, name) == 0) return &all->at[i]->as.function;
-  return NULL;
 }
 
 bool ask_bind(Reader *r, const char *name, const char *value)

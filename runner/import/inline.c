@@ -366,6 +366,7 @@ static const Function *function_for(Reader *r, const char *op)
  * refusing. */
 static const char *inline_call(Inline *n, const Function *f, const char *const *given, uint32_t n_given)
 {
+  ask_enter(n->r);
   for (uint32_t i = 0; i < f->params.n; i++) {
     const char *value = i < n_given ? given[i] : argument_text(n, &f->params.at[i], i);
     if (!value) return NULL;

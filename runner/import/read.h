@@ -200,7 +200,8 @@ void ask_step(Reader *r, const Step *s);
 /* Why a node is refused: an assertion of the prelude begins with the op. */
 const char *reason_of(const Reader *r, const char *message);
 
-const Function *ask_function(Reader *r, const char *name); /* of the prelude; NULL: none */
+const Function *ask_function(const Reader *r, const char *name); /* of the prelude; NULL: none */
+void ask_enter(Reader *r); /* forgets the variables of functions */
 /* Sets a variable of the function. False after refusing. */
 bool ask_bind(Reader *r, const char *name, const char *value);
 /* The text of an expression's value if the job knows it when it compiles, and it is the same at both
@@ -245,8 +246,6 @@ const char *float_text(const Reader *r, double v); /* "0.1" for the nearest f32 
 const char *item_text(const Reader *r, Item i);
 const char *list_text(const Reader *r, const Item *at, uint32_t n); /* "1, 2" */
 void list_add(Text *list, const char *entry);
-/* "2" if all numbers are equal, else "[1, 2]" */
-const char *pair_text(const Reader *r, const Item *at, uint32_t n);
 
 /* Results of the node at work. */
 Value *result(Reader *r, size_t i);                                /* NULL: nobody needs it */

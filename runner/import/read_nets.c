@@ -18,11 +18,6 @@ uint32_t n_results(Reader *r)
   return n;
 }
 
-bool others_needed(Reader *r)
-{
-  return n_results(r) > 1;
-}
-
 bool is_all(const Value *v, double number)
 {
   if (!v || v->kind != VALUE_weight) return v && v->kind == VALUE_number && v->number == number;

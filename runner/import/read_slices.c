@@ -5,8 +5,13 @@
 
 /* ---- slices ---- */
 
-/* Slice has its numbers in inputs; before opset 10 in attributes. */
-bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
+typedef struct Cut { /* along an axis */
+  int64_t axis, step;
+  Item start, stop;
+} Cut;
+
+/* Slice has its numbers in inputs; before opset 10 in attributes. False: they are computed. */
+static bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 {
   Item *starts, *ends, *axes, *steps;
   uint32_t n_ends, n_axes, n_steps;
@@ -25,7 +30,7 @@ bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 }
 
 /* Python's bounds of a slice with a number as size. */
-void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
+static void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
 {
   int64_t low = cut->step < 0 ? -1 : 0, high = cut->step < 0 ? size - 1 : size;
   *from = cut->start.n < 0 ? cut->start.n + size : cut->start.n;
