@@ -175,7 +175,9 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const Re
 
 /* ---- sizes.c ---- */
 
-typedef enum Vary { VARY_all, VARY_batch, VARY_none } Vary; /* in the second choice */
+/* What differs in the second choice. Tables, such as those of positions, limit sizes: then smaller
+ * ones may fit. */
+typedef enum Vary { VARY_more, VARY_less, VARY_batch, VARY_none } Vary;
 
 /* Sets the shapes of the arguments. AMPC_BAD_USAGE: a given size does not fit. */
 ampc_status sizes_choose(Reader *r, const char *const *given, uint32_t n, Vary vary);
