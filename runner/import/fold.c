@@ -14,9 +14,14 @@ typedef struct Moved {
   uint32_t rank;
   int64_t dim[READ_RANK];
   int64_t unit;   /* elements that stay together */
-  int64_t *place; /* of n units */
-  int64_t n;
+  int64_t *place; /* of units */
+  int64_t n;      /* elements */
 } Moved;
+
+static int64_t place_of(const Moved *m, int64_t i)
+{
+  return m->place[i / m->unit] * m->unit + i % m->unit;
+}
 
 /* The sizes of the inputs: "[[2, 3], [1]]". */
 static const char *sizes_of_inputs(Reader *r)
@@ -55,7 +60,7 @@ static bool ask_moved(Reader *r, const char *function, const char *input, Moved 
   out->rank = (uint32_t)read_numbers(&at, READ_RANK, out->dim);
   out->unit = strtoll(at + 2, (char **)(uintptr_t)&at, 10);
   at += 2;
-  out->n = read_numbers(&at, (int64_t)most, out->place);
+  out->n = read_numbers(&at, (int64_t)most, out->place) * out->unit;
   return true;
 }
 
@@ -76,10 +81,9 @@ static bool move_items(Reader *r, const char *function)
     for (uint32_t k = 0; v && moved && k < v->n; k++) vec_push(r->arena, &all, v->item[k]);
   }
   if (!ask_moved(r, function, NULL, &to)) return r->dropped;
-  Item *at = arena_array(r->arena, Item, (size_t)(to.n * to.unit) + 1);
-  if (to.n * to.unit > MOST_ITEMS) return refuse(r, "of more elements than amp import computes"), true;
-  for (int64_t i = 0; i < to.n * to.unit; i++)
-    at[i] = all.at[to.place[i / to.unit] * to.unit + i % to.unit];
+  if (to.n > MOST_ITEMS) return refuse(r, "of more elements than amp import computes"), true;
+  Item *at = arena_array(r->arena, Item, (size_t)to.n + 1);
+  for (int64_t i = 0; i < to.n; i++) at[i] = all.at[place_of(&to, i)];
   give_shaped_items(r, at, to.dim, to.rank, in(r, 0)->type);
   return true;
 }
@@ -96,12 +100,13 @@ static bool move_weight(Reader *r, const char *function)
       return false;
   }
   if (!tensor_elements(from[0]->tensor) || !ask_moved(r, function, NULL, &to)) return r->dropped;
-  size_t unit = from[0]->tensor->raw_data.len / (size_t)tensor_elements(from[0]->tensor) * (size_t)to.unit;
-  const Value *made = made_tensor(r, from[0]->type, unit * (size_t)to.n, to.dim, to.rank);
-  for (int64_t k = 0; k < to.n; k++) {
-    size_t place = (size_t)to.place[k] * unit, i = 0;
+  size_t size = from[0]->tensor->raw_data.len / (size_t)tensor_elements(from[0]->tensor);
+  const Value *made = made_tensor(r, from[0]->type, size * (size_t)to.n, to.dim, to.rank);
+  for (int64_t k = 0; k < to.n; k += to.unit) {
+    size_t place = (size_t)place_of(&to, k) * size, i = 0;
     for (; place >= from[i]->tensor->raw_data.len; i++) place -= from[i]->tensor->raw_data.len;
-    memcpy(made->tensor->raw_data.data + (size_t)k * unit, from[i]->tensor->raw_data.data + place, unit);
+    memcpy(made->tensor->raw_data.data + (size_t)k * size, from[i]->tensor->raw_data.data + place,
+           size * (size_t)to.unit);
   }
   give_rows(r, made);
   return true;
@@ -163,7 +168,7 @@ static bool fold_elements(Reader *r, const char *function, const Function *f)
   if (to->n > MOST_ITEMS) return refuse(r, "of more elements than amp import computes"), true;
   for (int64_t i = 0; i < to->n; i++) {
     Item of[MOST_FOLDED] = {{0}};
-    for (uint32_t k = 0; k < n; k++) of[k] = v[k]->item[to[k].place[i]];
+    for (uint32_t k = 0; k < n; k++) of[k] = v[k]->item[place_of(&to[k], i)];
     at[i] = of[0];
     for (uint32_t k = n < 2 ? 0 : 1; k < n; k += step > 2 ? n : 1) {
       Item pair[] = {at[i], of[k]};

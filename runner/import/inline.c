@@ -9,19 +9,6 @@
 
 enum { LAYER_TENSORS = 4, LAYER_BEGINS = 1, LAYER_ENDS }; /* marks around a layer in code */
 
-/* Ops that may be layers, whose tensors are the inputs after the first one. */
-static const struct {
-  const char *op, *stem;
-  uint32_t n;
-} layers[] = {{"Conv", "conv", 2},
-              {"ConvTranspose", "conv", 2},
-              {"BatchNormalization", "norm", 4},
-              {"LayerNormalization", "norm", 2},
-              {"RMSNormalization", "norm", 1},
-              {"GroupNormalization", "norm", 2},
-              {"InstanceNormalization", "norm", 2},
-              {"PRelu", "prelu", 1}};
-
 typedef struct Inline {
   Reader *r;
   NameMap texts; /* of parameters and variables */
@@ -51,25 +38,23 @@ static bool are_slopes(const Value *x, const Value *w)
 }
 
 /* Finds the tensors of the layer that the node may be: trained ones, and after them statistics. */
-static void find_tensors(Inline *n)
+static void find_tensors(Inline *n, const Function *f)
 {
   Reader *r = n->r;
-  size_t row = 0;
-  while (row < sizeof layers / sizeof *layers && strcmp(layers[row].op, r->node->op_type) != 0) row++;
-  if (row == sizeof layers / sizeof *layers) return;
-  bool good = true;
-  for (uint32_t i = 0; i < layers[row].n; i++) {
-    Value *v = in(r, i + 1);
-    n->tensor[i] = i == 1 && is_zero(v) ? NULL : v;
-    bool plain = i < 2 && layers[row].n == 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2));
-    if (plain) n->tensor[i] = NULL; /* statistics alone */
-    good = good && (i > 1             ? is_vector(v)
-                    : n->tensor[i]    ? is_weight(v)
-                                      : i || plain);
+  bool good = false;
+  for (uint32_t i = 0; i < f->params.n; i++)
+    good = good || strcmp(f->params.at[i].name.text, "layer") == 0;
+  if (!good) return;
+  unsigned inputs = weight_inputs(r->node->op_type, &n->stem);
+  bool plain = inputs >> 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2)); /* statistics alone */
+  for (; inputs >> (n->n + 1); n->n++) {
+    Value *v = in(r, n->n + 1);
+    bool absent = n->n < 2 && (plain || (n->n == 1 && is_zero(v)));
+    n->tensor[n->n] = v = absent ? NULL : v;
+    good = good && (n->n > 1 ? is_vector(v) : v ? is_weight(v) : n->n || plain);
   }
-  if (good && layers[row].n == 1 && *layers[row].stem == 'p') good = are_slopes(in(r, 0), n->tensor[0]);
-  n->stem = layers[row].stem;
-  n->n = good ? layers[row].n : 0;
+  if (good && n->n == 1 && *n->stem == 'p') good = are_slopes(in(r, 0), n->tensor[0]);
+  if (!good) n->n = 0;
   for (uint32_t i = 0; i < n->n; i++)
     if (n->tensor[i]) ask_tensor(r, n->tensor[i]);
 }
@@ -387,7 +372,7 @@ bool read_prelude(Reader *r)
   const Function *f = function_for(r, r->node->op_type);
   Inline n = {.r = r, .texts.arena = r->arena};
   if (!f) return false;
-  find_tensors(&n);
+  find_tensors(&n, f);
   const char *code = inline_call(&n, f, NULL, 0);
   if (!code) return true;
   code = with_layer(&n, code);

@@ -5,7 +5,7 @@
 
 extern const char import_prelude[]; /* prelude.amp, which the build embeds */
 
-/* The rows of onnx.def are functions, too: $0 is a. */
+/* The rows of onnx.def for other ops are functions, too: $0 is a. */
 const char *prelude_text(Reader *r)
 {
   static const char *const rows[][2] = {
@@ -16,6 +16,7 @@ const char *prelude_text(Reader *r)
   text_puts(&all, import_prelude);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char *code = arena_strdup(r->arena, rows[i][1]);
+    if (strstr(all.at, text(r, "\ndef onnx_%s(", rows[i][0]))) continue;
     const char *parameters = strstr(code, "$2") ? "a, b, c" : strstr(code, "$1") ? "a, b" : "a";
     text_printf(&all, "def onnx_%s(%s) { return ", rows[i][0], parameters);
     for (const char *at = code; *at; at++)
