@@ -15,6 +15,7 @@ typedef struct Inline {
   const char *stem;
   Value *tensor[LAYER_TENSORS]; /* of the layer; NULL: absent */
   uint32_t n;                   /* 0: the node is no layer */
+  bool cells;                   /* the layer is recurrent */
 } Inline;
 
 /* Whether the code is only a value: "$12". */
@@ -46,12 +47,16 @@ static void find_tensors(Inline *n, const Function *f)
     good = good || strcmp(f->params.at[i].name.text, "layer") == 0;
   if (!good) return;
   unsigned inputs = weight_inputs(r->node->op_type, &n->stem);
+  n->cells = inputs == 14;
   bool plain = inputs >> 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2)); /* statistics alone */
   for (; inputs >> (n->n + 1); n->n++) {
     Value *v = in(r, n->n + 1);
-    bool absent = n->n < 2 && (plain || (n->n == 1 && is_zero(v)));
+    bool absent = n->n < 2 ? plain || (n->n == 1 && is_zero(v)) : n->cells && is_zero(v);
     n->tensor[n->n] = v = absent ? NULL : v;
-    good = good && (n->n > 1 ? is_vector(v) : v ? is_weight(v) : n->n || plain);
+    if (n->cells)
+      good = good && (v ? v->kind == VALUE_weight && !v->turned : n->n == 2);
+    else
+      good = good && (n->n > 1 ? is_vector(v) : v ? is_weight(v) : n->n || plain);
   }
   if (good && n->n == 1 && *n->stem == 'p') good = are_slopes(in(r, 0), n->tensor[0]);
   if (!good) n->n = 0;
@@ -73,12 +78,14 @@ static const char *with_layer(Inline *n, const char *code)
     if (*name && at && !isdigit((unsigned char)at[strlen(name)])) whole_ref(r, n->tensor[i]);
   }
   if (!begin) return code;
+  const char *made = arena_strndup(r->arena, begin + 1, (size_t)(end - begin - 1));
   Value *of = n->tensor[first];
   const char *name = of->name, *dot = strrchr(name, '.');
   if (first && dot && strcmp(dot, ".running_mean") == 0)
     of->name = text(r, "%.*s.weight", (int)(dot - name), name);
-  const char *made = layer(r, n->stem, arena_strndup(r->arena, begin + 1, (size_t)(end - begin - 1)),
-                           n->tensor + first, names + first, n->n - first);
+  made = n->cells
+             ? cells_layer(r, n->stem, made, n->tensor)
+             : layer(r, n->stem, made, n->tensor + first, names + first, n->n - first);
   of->name = name;
   return text(r, "%.*s%s%s", (int)(begin - code), code, made, end + 1);
 }
@@ -102,18 +109,28 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
   return text(r, "[%s]", all.at ? all.at : "");
 }
 
-static const char *attribute_text(Reader *r, const OnnxAttribute *a)
+/* A word in quotes. NULL after refusing. */
+static const char *word_text(Reader *r, const OnnxAttribute *a, ProtobufCBinaryData word)
 {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> ";
-  Item *at;
-  uint32_t n;
+  const char *plain = arena_strndup(r->arena, (const char *)word.data, word.len);
+  if (*plain && !plain[strspn(plain, letters)]) return text(r, "\"%s\"", plain);
+  return refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute"))), NULL;
+}
+
+static const char *attribute_text(Reader *r, const OnnxAttribute *a)
+{
+  Text all = text_new(r->arena);
   if (a->has_i) return text(r, "%" PRId64, a->i);
   if (a->has_f) return float_text(r, (double)a->f);
-  if (!a->has_s && attr_list(r, a->name, &at, &n)) return text(r, "[%s]", list_text(r, at, n));
-  const char *word = attr_word(r, a->name, "");
-  if (!*word || word[strspn(word, letters)])
-    return refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute"))), NULL;
-  return text(r, "\"%s\"", word);
+  if (a->has_s) return word_text(r, a, a->s);
+  for (size_t i = 0; i < a->n_ints && i < MOST_ITEMS; i++)
+    list_add(&all, text(r, "%" PRId64, a->ints[i]));
+  for (size_t i = 0; i < a->n_strings && i < MOST_ITEMS && !r->dropped; i++) {
+    const char *word = word_text(r, a, a->strings[i]);
+    if (word) list_add(&all, word);
+  }
+  return r->dropped ? NULL : text(r, "[%s]", all.at ? all.at : "");
 }
 
 /* The value of a parameter whose name has a meaning of its own; NULL: another name. */
@@ -143,6 +160,7 @@ static const char *argument_text(const Inline *n, const Param *p, uint32_t i)
   if (own) return own;
   const OnnxAttribute *a = p->type.name ? attribute(r, name) : NULL;
   const Value *v = a ? NULL : in(r, i);
+  if (strncmp(name, "state_", 6) == 0 && is_zero(v)) v = NULL;
   if (a) return attribute_text(r, a);
   if (n->n && i && i <= n->n && !n->tensor[i - 1]) v = NULL;
   if (!v && p->value) return ask_source(r, p->value->span.start, p->value->span.end);
@@ -228,7 +246,8 @@ static const char *parts_shown(Inline *n, const Expr *e)
 {
   Text out = text_new(n->r->arena);
   uint32_t from = e->span.start;
-  if (e->kind == EXPR_list) return text(n->r, "[%s]", list_shown(n, &e->as.args, false));
+  if (e->kind == EXPR_list || e->kind == EXPR_tuple)
+    return text(n->r, e->kind == EXPR_list ? "[%s]" : "(%s)", list_shown(n, &e->as.args, false));
   if (e->kind == EXPR_unary) add_part(n, &out, &from, e->as.unary.operand, TIGHT);
   if (e->kind == EXPR_attr) add_part(n, &out, &from, e->as.attr.base, TIGHT);
   if (e->kind == EXPR_binary) {
@@ -237,6 +256,11 @@ static const char *parts_shown(Inline *n, const Expr *e)
   }
   text_puts(&out, ask_source(n->r, from, e->span.end));
   return out.at;
+}
+
+static const char *variable(Inline *n, const Expr *e)
+{
+  return e->kind == EXPR_name ? names_get(&n->texts, e->as.name) : NULL;
 }
 
 static const char *call_shown(Inline *n, const Expr *e)
@@ -248,13 +272,8 @@ static const char *call_shown(Inline *n, const Expr *e)
   else if (callee->kind == EXPR_call)
     name = text(n->r, "%c%s%c", LAYER_BEGINS, call_shown(n, callee), LAYER_ENDS);
   else
-    name = callee->kind == EXPR_name ? callee->as.name : shown(n, callee, ALONE);
+    name = callee->kind == EXPR_name && !variable(n, callee) ? callee->as.name : shown(n, callee, ALONE);
   return text(n->r, "%s(%s)", name, list_shown(n, &e->as.call.args, true));
-}
-
-static const char *variable(Inline *n, const Expr *e)
-{
-  return e->kind == EXPR_name ? names_get(&n->texts, e->as.name) : NULL;
 }
 
 /* A call of a call is one of a layer. */
