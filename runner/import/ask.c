@@ -125,7 +125,8 @@ static const char *asked_text(const Reader *r, const char *text)
 void ask_step(Reader *r, const Step *s)
 {
   const char *last = strrchr(s->text, '\n'), *results = last ? last + 1 : s->text, *names = "";
-  for (uint32_t i = 0; i < s->n_out; i++) names = text(r, "%s%s$%u", names, i ? ", " : "", s->out[i]);
+  for (uint32_t i = 0; i < s->n_out; i++)
+    names = text(r, "%s%s$%u", names, i ? ", " : "", s->out[i]);
   const char *line = text(r, "%.*s%s = %s", (int)(results - s->text), s->text, names, results);
   bool good = ask(r, asked_text(r, line), NULL);
   for (uint32_t i = 0; i < s->n_out && good; i++) read_known(r, r->values.at[s->out[i]]);

@@ -22,11 +22,33 @@ static void add_marks(Modules *m, FormList *to, const char *code)
 /* ---- layers without weights, in a Sequential ---- */
 
 /* Each has a function of its name in small letters, perhaps with underscores. */
-static const char *const layer_names[] = {
-    "ReLU", "ReLU6", "Hardswish", "SiLU", "GELU", "Sigmoid", "Hardsigmoid", "Tanh", "ELU", "SELU",
-    "CELU", "Mish", "LeakyReLU", "Softplus", "Softmax", "LogSoftmax", "Dropout", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool2d",
-    "AdaptiveMaxPool2d", "Flatten", "PixelShuffle"};
+static const char *const layer_names[] = {"ReLU",
+                                          "ReLU6",
+                                          "Hardswish",
+                                          "SiLU",
+                                          "GELU",
+                                          "Sigmoid",
+                                          "Hardsigmoid",
+                                          "Tanh",
+                                          "ELU",
+                                          "SELU",
+                                          "CELU",
+                                          "Mish",
+                                          "LeakyReLU",
+                                          "Softplus",
+                                          "Softmax",
+                                          "LogSoftmax",
+                                          "Dropout",
+                                          "MaxPool1d",
+                                          "MaxPool2d",
+                                          "MaxPool3d",
+                                          "AvgPool1d",
+                                          "AvgPool2d",
+                                          "AvgPool3d",
+                                          "AdaptiveAvgPool2d",
+                                          "AdaptiveMaxPool2d",
+                                          "Flatten",
+                                          "PixelShuffle"};
 
 static bool is_function_of(const char *layer, const char *code, size_t n)
 {

@@ -96,7 +96,8 @@ static bool move_weight(Reader *r, const char *function)
   Moved to;
   for (size_t i = 0; i < n; i++) {
     from[i] = n <= MOST_FOLDED ? in(r, i) : NULL;
-    if (!from[i] || from[i]->kind != VALUE_weight || from[i]->turned || from[i]->type != from[0]->type)
+    if (!from[i] || from[i]->kind != VALUE_weight || from[i]->turned ||
+        from[i]->type != from[0]->type)
       return false;
   }
   if (!tensor_elements(from[0]->tensor) || !ask_moved(r, function, NULL, &to)) return r->dropped;
@@ -140,7 +141,8 @@ static void note_granted(Reader *r, Item a, Item b, const char *truth)
 }
 
 /* Computes a number of n numbers. False after refusing. */
-static bool compute(Reader *r, const char *function, const Item *of, uint32_t n, Item *out, bool *truth)
+static bool compute(Reader *r, const char *function, const Item *of, uint32_t n, Item *out,
+                    bool *truth)
 {
   const char *given[MOST_FOLDED];
   for (uint32_t i = 0; i < n; i++) given[i] = item_text(r, of[i]);
@@ -170,7 +172,7 @@ static bool fold_elements(Reader *r, const char *function, const Function *f)
     Item of[MOST_FOLDED] = {{0}};
     for (uint32_t k = 0; k < n; k++) of[k] = v[k]->item[place_of(&to[k], i)];
     at[i] = of[0];
-    for (uint32_t k = n < 2 ? 0 : 1; k < n; k += step > 2 ? n : 1) {
+    for (uint32_t k = n < 2 ? 0 : 1; k<n; k += step> 2 ? n : 1) {
       Item pair[] = {at[i], of[k]};
       bool several = step > 2 || n < 2;
       if (!compute(r, function, several ? of : pair, several ? n : 2, &at[i], &truth)) return true;
@@ -226,7 +228,8 @@ static bool fold_numbers(Reader *r, const char *function, const Function *f)
 
 bool read_folded(Reader *r)
 {
-  const char *op = r->node->op_type, *moved = text(r, "moved_%s", op), *sizes = text(r, "sizes_%s", op);
+  const char *op = r->node->op_type, *moved = text(r, "moved_%s", op),
+             *sizes = text(r, "sizes_%s", op);
   const Function *f = ask_function(r, sizes);
   if (r->node->n_input == 0) return false;
   if (ask_function(r, moved)) {

@@ -1,5 +1,5 @@
-/* Nodes as calls of the functions of prelude.amp, which says how. A node becomes the expression that
- * its function returns; the compiler tells the values of conditions and numbers in it. */
+/* Nodes as calls of the functions of prelude.amp, which says how. A node becomes the expression
+ * that its function returns; the compiler tells the values of conditions and numbers in it. */
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -64,8 +64,8 @@ static void find_tensors(Inline *n, const Function *f)
     if (n->tensor[i]) ask_tensor(r, n->tensor[i]);
 }
 
-/* Makes the layer in the code, or if there is none, the tensors that it has. layer() takes its path from the name of the first
- * tensor: statistics alone have that of the weight. */
+/* Makes the layer in the code, or if there is none, the tensors that it has. layer() takes its path
+ * from the name of the first tensor: statistics alone have that of the weight. */
 static const char *with_layer(Inline *n, const char *code)
 {
   static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
@@ -83,9 +83,8 @@ static const char *with_layer(Inline *n, const char *code)
   const char *name = of->name, *dot = strrchr(name, '.');
   if (first && dot && strcmp(dot, ".running_mean") == 0)
     of->name = text(r, "%.*s.weight", (int)(dot - name), name);
-  made = n->cells
-             ? cells_layer(r, n->stem, made, n->tensor)
-             : layer(r, n->stem, made, n->tensor + first, names + first, n->n - first);
+  made = n->cells ? cells_layer(r, n->stem, made, n->tensor)
+                  : layer(r, n->stem, made, n->tensor + first, names + first, n->n - first);
   of->name = name;
   return text(r, "%.*s%s%s", (int)(begin - code), code, made, end + 1);
 }
@@ -141,7 +140,8 @@ static const char *own_argument(const Inline *n, const char *name)
   if (strcmp(name, "opset") == 0) return text(r, "%" PRId64, r->opset);
   if (strcmp(name, "op") == 0) return text(r, "\"%s\"", r->node->op_type);
   if (strcmp(name, "layer") == 0) return n->n ? "true" : "false";
-  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "x_shape") != 0) return NULL;
+  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "x_shape") != 0)
+    return NULL;
   for (size_t i = 0; *name != 'x' && i < r->node->n_input; i++) {
     const Value *v = in(r, i);
     const char *type = v && v->type && type_word(v->type) ? type_word(v->type) : "";
@@ -272,7 +272,8 @@ static const char *call_shown(Inline *n, const Expr *e)
   else if (callee->kind == EXPR_call)
     name = text(n->r, "%c%s%c", LAYER_BEGINS, call_shown(n, callee), LAYER_ENDS);
   else
-    name = callee->kind == EXPR_name && !variable(n, callee) ? callee->as.name : shown(n, callee, ALONE);
+    name = callee->kind == EXPR_name && !variable(n, callee) ? callee->as.name
+                                                             : shown(n, callee, ALONE);
   return text(n->r, "%s(%s)", name, list_shown(n, &e->as.call.args, true));
 }
 
@@ -295,7 +296,8 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
   if (!value) return "";
   if (*value && value != VARIES) return bracketed(n, value, as);
   if (e->kind == EXPR_call) return call_shown(n, e);
-  if (e->kind == EXPR_index) return elements(n, shown(n, e->as.index.base, TIGHT), e->as.index.subs.at);
+  if (e->kind == EXPR_index)
+    return elements(n, shown(n, e->as.index.base, TIGHT), e->as.index.subs.at);
   return parts_shown(n, e);
 }
 
@@ -336,7 +338,8 @@ static const char *inline_block(Inline *n, const Block *b)
         list_add(&all, shown(n, s->as.exprs.at[k], ALONE));
       return all.at;
     case STMT_if:
-      result = inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
+      result =
+          inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
       break;
     case STMT_assert:
       inline_assert(n, &s->as.exprs);
@@ -366,9 +369,10 @@ static const Function *function_for(Reader *r, const char *op)
   return f;
 }
 
-/* The code of a call. given[i]: the text of parameter i; others are arguments of the node. NULL after
- * refusing. */
-static const char *inline_call(Inline *n, const Function *f, const char *const *given, uint32_t n_given)
+/* The code of a call. given[i]: the text of parameter i; others are arguments of the node. NULL
+ * after refusing. */
+static const char *inline_call(Inline *n, const Function *f, const char *const *given,
+                               uint32_t n_given)
 {
   ask_enter(n->r);
   for (uint32_t i = 0; i < f->params.n; i++) {

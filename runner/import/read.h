@@ -206,8 +206,8 @@ const Function *ask_function(const Reader *r, const char *name); /* of the prelu
 void ask_enter(Reader *r); /* forgets the variables of functions */
 /* Sets a variable of the function. False after refusing. */
 bool ask_bind(Reader *r, const char *name, const char *value);
-/* The text of an expression's value if the job knows it when it compiles, and it is the same at both
- * choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
+/* The text of an expression's value if the job knows it when it compiles, and it is the same at
+ * both choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
 const char *ask_value(Reader *r, const Expr *e);
 extern const char VARIES[];
 /* Finds the number that an expression is. False after refusing. */

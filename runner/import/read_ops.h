@@ -27,8 +27,9 @@ bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
 bool is_weight(const Value *v);             /* a tensor of the file that trains */
 bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
-/* Makes the layer of the node at work from its weights, as ONNX has them; weights[2] may be NULL. The
- * layer's path is that of the module around it; further ones of the module are called cells_l1 .. */
+/* Makes the layer of the node at work from its weights, as ONNX has them; weights[2] may be NULL.
+ * The layer's path is that of the module around it; further ones of the module are called cells_l1
+ * .. */
 const char *cells_layer(Reader *r, const char *stem, const char *made, Value *const *weights);
 
 /* ---- inline.c ---- */

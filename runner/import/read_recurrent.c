@@ -71,8 +71,10 @@ const char *cells_layer(Reader *r, const char *stem, const char *made, Value *co
   *known = tensor;
   for (int64_t d = 0; d < w->tensor->dims[0]; d++)
     for (int64_t i = 0; i < (b ? 4 : 2); i++) {
-      int64_t from = i < 2 ? d * rows : (2 * d + i - 2) * rows,
-              columns = i == 0 ? w->tensor->dims[2] : i == 1 ? hidden : 0;
+      int64_t from = i < 2 ? d * rows : (2 * d + i - 2) * rows, columns = i == 0
+                                                                              ? w->tensor->dims[2]
+                                                                          : i == 1 ? hidden
+                                                                                   : 0;
       tensor[n] = gates_of(r, kind, weights[i < 2 ? i : 2]->tensor, from, hidden, columns);
       used[n++] = names[4 * d + i];
     }
