@@ -240,3 +240,21 @@ bool read_folded(Reader *r)
   return fold_numbers(r, op_function, ask_function(r, op_function)) ||
          (f ? fold_elements(r, sizes, f) : fold_reduce(r));
 }
+
+void keep_number(Reader *r)
+{
+  const Value *x = in(r, 0), *y = result(r, 0), *of[] = {x, in(r, 1)};
+  bool moves = x && x->kind == VALUE_number && y && y->kind == VALUE_tensor && y->shape &&
+               moved_inputs(r->node) == 1 && ask_function(r, text(r, "moved_%s", r->node->op_type));
+  Item at[READ_RANK];
+  for (uint32_t i = 0; moves && i < y->shape->rank; i++) {
+    moves = size_of(y, i, &at[i].n);
+    at[i].text = NULL;
+    for (size_t k = 0; !moves && k < 2; k++)
+      for (uint32_t j = 0; of[k] && of[k]->kind != VALUE_tensor && j < of[k]->n && !moves; j++)
+        if (is_size(y, i, of[k]->item[j])) at[i] = of[k]->item[j], moves = true;
+  }
+  if (!moves) return;
+  r->steps.n--;
+  give_number(r, x->number, at, y->shape->rank);
+}

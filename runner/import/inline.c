@@ -341,6 +341,13 @@ static const char *inline_block(Inline *n, const Block *b)
       result =
           inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
       break;
+    case STMT_for:
+      for (const char *at = ask_value(n->r, s->as.loop.iter); at && *at && *at != ']' && at[1] != ']';) {
+        long long k = strtoll(at + 1, (char **)(uintptr_t)&at, 10);
+        bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k));
+        inline_block(n, &s->as.loop.body);
+      }
+      break;
     case STMT_assert:
       inline_assert(n, &s->as.exprs);
       break;
@@ -399,10 +406,16 @@ bool read_prelude(Reader *r)
   const char *code = inline_call(&n, f, NULL, 0);
   if (!code) return true;
   code = with_layer(&n, code);
+  const Step *last = &r->steps.at[r->steps.n - 1];
+  if (is_value(code) && r->steps.n && last->n_out == 1 && strcmp(code, text(r, "$%u", *last->out)) == 0)
+    code = last->text, r->steps.n--; /* the last variable is the result */
   if (is_value(code)) return give_value(r, r->values.at[strtoul(code + 1, NULL, 10)]), true;
   give_results(r, code, n_results(r));
   bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;
   if (several) r->steps.n--; /* only the first result is needed */
   if (several) give(r, text(r, "%s[0]", code));
+  Value *x = in(r, 0), *y = result(r, 0);
+  if (y && x && x->kind == VALUE_tensor && strstr("Flatten Squeeze Unsqueeze", r->node->op_type))
+    y->viewed = x->viewed ? x->viewed : x;
   return true;
 }

@@ -45,6 +45,7 @@ void read_op(Reader *r)
   else if (!standard || !read_prelude(r))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
+  if (!r->dropped) keep_number(r);
 }
 
 /* ---- two operands ---- */

@@ -16,6 +16,8 @@ bool read_drawn(Reader *r);
 /* Computes the node if its inputs are small integer tensors, or weights of recurrent layers. False:
  * they are not. */
 bool read_folded(Reader *r);
+/* A number whose elements the node has moved is one again, with the sizes of the result. */
+void keep_number(Reader *r);
 /* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
 Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
 void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */

@@ -208,13 +208,6 @@ void read_gather(Reader *r)
   give(r, text(r, "%s[%s%s]", whole_ref(r, x), before, ref(r, at)));
 }
 
-static const char *bound_text(Reader *r, const Value *v)
-{
-  double number = 0;
-  if (v->kind == VALUE_items) return item_text(r, v->item[0]);
-  return one_number(v, &number) ? float_text(r, number) : "";
-}
-
 /* Gives the numbers of a short range, such as axes, as items. */
 static bool range_items(Reader *r, const Value *from, const Value *to, const Value *step)
 {
@@ -233,22 +226,11 @@ static bool range_items(Reader *r, const Value *from, const Value *to, const Val
 
 void read_range(Reader *r)
 {
-  Value *from = in(r, 0), *to = in(r, 1), *step = in(r, 2);
-  double number;
-  bool zero = is_known(from) && from->item[0].n == 0, one = is_known(step) && step->item[0].n == 1;
-  for (size_t i = 0; i < 3; i++) {
-    const Value *v = in(r, i);
-    if (!v || !(one_number(v, &number) || (v->kind == VALUE_items && v->n == 1)))
-      return refuse(r, "with computed bounds");
-  }
-  const char *type = from->type && from->type != ONNX__TENSOR_PROTO__DATA_TYPE__INT64
-                         ? type_word(from->type)
-                         : NULL;
-  const char *end = type && strcmp(type, "f32") != 0 ? text(r, ", dtype=%s", type) : "",
-             *all = zero && one ? text(r, "arange(%s%s)", bound_text(r, to), end)
-                                : text(r, "arange(%s, %s, %s%s)", bound_text(r, from),
-                                       bound_text(r, to), bound_text(r, step), end);
-  if (!range_items(r, from, to, step)) return give(r, all);
+  const Value *from = in(r, 0), *to = in(r, 1), *step = in(r, 2);
+  read_prelude(r);
+  const char *all = r->dropped ? NULL : r->steps.at[r->steps.n - 1].text;
+  if (!all || !range_items(r, from, to, step)) return;
+  r->steps.n--;
   if (result(r, 0) && result(r, 0)->n) result(r, 0)->printed = all;
 }
 
@@ -302,48 +284,11 @@ static bool mark_axes(Reader *r, const Item *at, uint32_t n, int64_t rank, bool 
   return true;
 }
 
-/* Marks the axes that Unsqueeze adds or Squeeze takes away; *rank: of the tensor with them. */
-static bool read_marks(Reader *r, const int64_t *dim, int64_t *rank, bool *marked)
-{
-  Item *at;
-  uint32_t n;
-  bool adds = *r->node->op_type == 'U', listed = read_axes(r, 1, &at, &n);
-  if (r->dropped) return false;
-  if (!listed && adds) return refuse(r, "without axes"), false;
-  for (uint32_t i = 0; !listed && i < *rank; i++) marked[i] = dim[i] == 1;
-  *rank += adds ? n : 0;
-  return !listed || mark_axes(r, at, n, *rank, marked);
-}
-
 /* Gives a value with the elements of x in the same order. A reshape of it becomes one of x. */
 static void give_view(Reader *r, Value *x, const char *expression)
 {
   give(r, expression);
   if (result(r, 0) && x->kind == VALUE_tensor) result(r, 0)->viewed = x->viewed ? x->viewed : x;
-}
-
-/* Unsqueeze and Squeeze. */
-void read_squeeze(Reader *r)
-{
-  Value *x = in(r, 0);
-  int64_t rank = rank_of(x);
-  bool marked[READ_RANK] = {0}, adds = *r->node->op_type == 'U';
-  if (rank < 0 || !read_marks(r, x->shape->dim[0], &rank, marked)) return;
-  if (x->kind == VALUE_number) {
-    Item to[READ_RANK];
-    uint32_t n = 0;
-    for (uint32_t i = 0, k = 0; i < rank; i++) {
-      if (!marked[i] || adds) to[n++] = marked[i] ? (Item){.n = 1} : x->item[k];
-      k += !(marked[i] && adds);
-    }
-    return give_number(r, x->number, to, n);
-  }
-  const char *y = whole_ref(r, x);
-  for (uint32_t i = 0; i < READ_RANK; i++) {
-    uint32_t axis = adds ? i : READ_RANK - 1 - i;
-    if (marked[axis]) y = text(r, "%s.%s(%u)", y, adds ? "unsqueeze" : "squeeze", axis);
-  }
-  give_view(r, x, y);
 }
 
 /* A size in terms of x, which the module at work has, if x has an axis of this size. */
@@ -422,7 +367,6 @@ void read_reshape(Reader *r)
     to[i] = kept ? item_of_size(r, x, i) : shape->item[i];
     open += !to[i].text && to[i].n <= 0;
   }
-  if (x->kind == VALUE_number && open == 0) return give_number(r, x->number, to, n);
   while (x->viewed) x = x->viewed;
   if (has_shape(x, to, n)) return give_value(r, x);
   const char *short_form = kept_axes(r, x, to, n);
@@ -443,7 +387,6 @@ void read_expand(Reader *r)
     to[i] = asked ? shape->item[i + shape->n - n] : (Item){.n = 1};
     if (own >= 0 && !to[i].text && to[i].n == 1) to[i] = item_of_size(r, x, own);
   }
-  if (x->kind == VALUE_number) return give_number(r, x->number, to, n);
   if (has_shape(x, to, n)) return give_value(r, x);
   for (uint32_t i = 0; i < n; i++) to[i] = local_item(r, x, to[i]);
   give(r, text(r, "%s.expand(%s)", whole_ref(r, x), list_text(r, to, n)));
@@ -479,7 +422,6 @@ void read_transpose(Reader *r)
     if (moved++ == 0) first = i;
     second = i;
   }
-  if (x->kind == VALUE_number) return give_number(r, x->number, turned, n);
   if (moved == 0) return give_value(r, x);
   if (is_weight(x) && n == 2 && y) {
     fill_value(r, y, VALUE_weight, 0, turned, n);
