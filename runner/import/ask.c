@@ -15,7 +15,9 @@ const char VARIES[] = "?";
 typedef struct Asked {
   Compile *c[CHOICES];
   Stepwise *s[CHOICES];
-  NameMap functions; /* of the prelude */
+  NameMap functions;     /* of the prelude */
+  const char *text;      /* of the prelude, which begins at `base` of all sources */
+  uint32_t base;
 } Asked;
 
 void ask_begin(Reader *r)
@@ -31,6 +33,9 @@ void ask_begin(Reader *r)
     assert(r->asked->s[i]); /* else the prelude has mistakes */
   }
   const Ast *all = r->asked->c[0]->ast;
+  const Source *prelude = diag_place(r->asked->c[0], all->at[0]->span).source;
+  r->asked->text = prelude->text;
+  r->asked->base = prelude->base;
   r->asked->functions.arena = r->arena;
   for (uint32_t i = 0; i < all->n; i++)
     *names_at(&r->asked->functions, all->at[i]->name.text) = &all->at[i]->as.function;
@@ -142,18 +147,19 @@ void ask_enter(Reader *r)
   for (int i = 0; i < CHOICES; i++) stepwise_enter(r->asked->s[i]);
 }
 
-bool ask_bind(Reader *r, const char *name, const char *value)
+bool ask_bind(Reader *r, const char *name, const char *value, const Expr *known)
 {
   bool good = true;
   for (int i = 0; i < CHOICES && good; i++)
-    good = stepwise_bind(r->asked->s[i], name, asked_text(r, value)) || !refused_at(r, i, NULL);
+    good = (known ? stepwise_bind_known(r->asked->s[i], name, known)
+                  : stepwise_bind(r->asked->s[i], name, asked_text(r, value))) ||
+           !refused_at(r, i, NULL);
   return good;
 }
 
 const char *ask_source(const Reader *r, uint32_t from, uint32_t end)
 {
-  const Source *s = diag_place(r->asked->c[0], (Span){from, end}).source;
-  return arena_strndup(r->arena, s->text + (from - s->base), end - from);
+  return arena_strndup(r->arena, r->asked->text + (from - r->asked->base), end - from);
 }
 
 const char *ask_value(Reader *r, const Expr *e)
@@ -170,7 +176,7 @@ bool ask_item(Reader *r, const char *code, Item *out)
 {
   static const Expr name = {.kind = EXPR_name, .as.name = "item"};
   int64_t n[CHOICES] = {0};
-  if (!ask_bind(r, "item", code)) return false;
+  if (!ask_bind(r, "item", code, NULL)) return false;
   for (int i = 0; i < CHOICES; i++) {
     const char *value = stepwise_value(r->asked->s[i], &name);
     n[i] = !value ? n[0] : *value == 't' ? 1 : strtoll(value, NULL, 10);

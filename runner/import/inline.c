@@ -152,8 +152,9 @@ static const char *own_argument(const Inline *n, const char *name)
   return text(r, "[%s]", all.at ? all.at : "");
 }
 
-/* The value of parameter i: input i, or the attribute of its name. NULL after refusing. */
-static const char *argument_text(const Inline *n, const Param *p, uint32_t i)
+/* The value of parameter i: input i, or the attribute of its name. *usual: its usual value, if it is
+ * absent. NULL after refusing. */
+static const char *argument_text(const Inline *n, const Param *p, uint32_t i, const Expr **usual)
 {
   Reader *r = n->r;
   const char *name = p->name.text, *own = own_argument(n, name);
@@ -163,6 +164,7 @@ static const char *argument_text(const Inline *n, const Param *p, uint32_t i)
   if (strncmp(name, "state_", 6) == 0 && is_zero(v)) v = NULL;
   if (a) return attribute_text(r, a);
   if (n->n && i && i <= n->n && !n->tensor[i - 1]) v = NULL;
+  if (!v && p->value) *usual = p->value;
   if (!v && p->value) return ask_source(r, p->value->span.start, p->value->span.end);
   if (!v) return n->n ? "none" : (refuse(r, text(r, "without %s", name)), NULL);
   if (p->type.name) return known_input(r, v, p);
@@ -219,7 +221,7 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
   for (uint32_t i = 0; i < all->n; i++) {
     const char *name = all->at[i].key.text, *value = shown(n, all->at[i].value, ALONE);
     if (arguments && is_left_out(n, all->at[i].value, value)) continue;
-    if (all->at[i].star) value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
+    if (all->at[i].star && *value == '[') value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
     list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
   }
   return out.at ? out.at : "";
@@ -229,9 +231,10 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
 static const char *elements(Inline *n, const char *list, const Sub *s)
 {
   const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
+  if (!value || n->r->dropped) return "";
   if (*list != '[') return text(n->r, "%s[%s]", list, value); /* a value with several results */
   int depth = 0;
-  for (int64_t k = value ? strtoll(value, NULL, 10) : 0; k > 0; at++) {
+  for (int64_t k = strtoll(value, NULL, 10); k > 0; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
     k -= *at == ',' && depth == 0;
   }
@@ -303,10 +306,10 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
 
 /* ---- statements ---- */
 
-static void bind(Inline *n, const char *name, const char *value)
+static void bind(Inline *n, const char *name, const char *value, const Expr *known)
 {
   *names_at(&n->texts, name) = (void *)(uintptr_t)value;
-  ask_bind(n->r, name, value);
+  ask_bind(n->r, name, value, known);
 }
 
 /* A tensor is a step, other values stand where the variable stands. */
@@ -315,7 +318,8 @@ static void inline_assign(Inline *n, const char *name, const Expr *e)
   const char *value = has_layer(e) ? "" : ask_value(n->r, e), *code = shown(n, e, ALONE);
   if (!value || n->r->dropped) return;
   bool step = !*value && !is_value(code);
-  bind(n, name, step ? text(n->r, "$%u", between(n->r, with_layer(n, code))->id) : code);
+  if (step) code = text(n->r, "$%u", between(n->r, with_layer(n, code))->id);
+  bind(n, name, code, *value ? e : NULL);
 }
 
 static void inline_assert(Inline *n, const ExprList *e)
@@ -344,7 +348,7 @@ static const char *inline_block(Inline *n, const Block *b)
     case STMT_for:
       for (const char *at = ask_value(n->r, s->as.loop.iter); at && *at && *at != ']' && at[1] != ']';) {
         long long k = strtoll(at + 1, (char **)(uintptr_t)&at, 10);
-        bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k));
+        bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k), NULL);
         inline_block(n, &s->as.loop.body);
       }
       break;
@@ -383,9 +387,10 @@ static const char *inline_call(Inline *n, const Function *f, const char *const *
 {
   ask_enter(n->r);
   for (uint32_t i = 0; i < f->params.n; i++) {
-    const char *value = i < n_given ? given[i] : argument_text(n, &f->params.at[i], i);
+    const Expr *usual = NULL;
+    const char *value = i < n_given ? given[i] : argument_text(n, &f->params.at[i], i, &usual);
     if (!value) return NULL;
-    bind(n, f->params.at[i].name.text, value);
+    bind(n, f->params.at[i].name.text, value, usual);
   }
   const char *code = inline_block(n, &f->body);
   return n->r->dropped ? NULL : code;
@@ -406,10 +411,11 @@ bool read_prelude(Reader *r)
   const char *code = inline_call(&n, f, NULL, 0);
   if (!code) return true;
   code = with_layer(&n, code);
-  const Step *last = &r->steps.at[r->steps.n - 1];
-  if (is_value(code) && r->steps.n && last->n_out == 1 && strcmp(code, text(r, "$%u", *last->out)) == 0)
-    code = last->text, r->steps.n--; /* the last variable is the result */
-  if (is_value(code)) return give_value(r, r->values.at[strtoul(code + 1, NULL, 10)]), true;
+  Value *of = is_value(code) ? r->values.at[strtoul(code + 1, NULL, 10)] : NULL;
+  if (of && of->step == r->steps.n && of->kind == VALUE_tensor && !*of->name)
+    code = r->steps.at[--r->steps.n].text; /* the latest variable is the result */
+  else if (of)
+    return give_value(r, of), true;
   give_results(r, code, n_results(r));
   bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;
   if (several) r->steps.n--; /* only the first result is needed */

@@ -314,13 +314,6 @@ double attr_real(Reader *r, const char *name, double missing)
   return a && a->has_f ? (double)a->f : missing;
 }
 
-const char *attr_word(Reader *r, const char *name, const char *missing)
-{
-  const OnnxAttribute *a = attribute(r, name);
-  if (!a || !a->has_s) return missing;
-  return arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
-}
-
 bool attr_list(Reader *r, const char *name, Item **out, uint32_t *n)
 {
   const OnnxAttribute *a = attribute(r, name);

@@ -204,8 +204,9 @@ const char *reason_of(const Reader *r, const char *message);
 
 const Function *ask_function(const Reader *r, const char *name); /* of the prelude; NULL: none */
 void ask_enter(Reader *r); /* forgets the variables of functions */
-/* Sets a variable of the function. False after refusing. */
-bool ask_bind(Reader *r, const char *name, const char *value);
+/* Sets a variable of the function to the value of a text, or of `known`, an expression of the
+ * function. False after refusing. */
+bool ask_bind(Reader *r, const char *name, const char *value, const Expr *known);
 /* The text of an expression's value if the job knows it when it compiles, and it is the same at
  * both choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
 const char *ask_value(Reader *r, const Expr *e);
@@ -237,7 +238,6 @@ int64_t rank_of(const Value *v); /* -1: it is a sequence */
 const OnnxAttribute *attribute(Reader *r, const char *name);
 int64_t attr_number(Reader *r, const char *name, int64_t missing);
 double attr_real(Reader *r, const char *name, double missing);
-const char *attr_word(Reader *r, const char *name, const char *missing);
 /* Reads an attribute that is a list of integers. Returns false if it is absent. */
 bool attr_list(Reader *r, const char *name, Item **out, uint32_t *n);
 

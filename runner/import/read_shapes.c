@@ -226,12 +226,13 @@ static bool range_items(Reader *r, const Value *from, const Value *to, const Val
 
 void read_range(Reader *r)
 {
-  const Value *from = in(r, 0), *to = in(r, 1), *step = in(r, 2);
-  read_prelude(r);
-  const char *all = r->dropped ? NULL : r->steps.at[r->steps.n - 1].text;
-  if (!all || !range_items(r, from, to, step)) return;
-  r->steps.n--;
-  if (result(r, 0) && result(r, 0)->n) result(r, 0)->printed = all;
+  bool items = range_items(r, in(r, 0), in(r, 1), in(r, 2));
+  Value *y = result(r, 0);
+  const char *code = items && (!y || y->n == 0) ? NULL : call_prelude(r, "onnx_Range", NULL, 0);
+  if (code && items)
+    y->printed = code;
+  else if (code)
+    give(r, code);
 }
 
 void read_concat(Reader *r)

@@ -51,7 +51,7 @@ void stepwise_tensor(Stepwise *s, const char *name, ampc_dtype dtype, const int6
 
 static bool parse_line(Lower *l, const char *line, Ast *out)
 {
-  uint32_t base = diag_add_source(l->c, "<line>", line, (uint32_t)strlen(line), false);
+  uint32_t base = diag_add_source(l->c, "<line>", line, (uint32_t)strlen(line), true);
   l->work = 0; /* the limit is for one line */
   return ast_parse_input(l->c, base, out);
 }
@@ -95,10 +95,22 @@ bool stepwise_bind(Stepwise *s, const char *name, const char *value)
 {
   Lower *l = &s->l;
   Ast one = {0};
-  if (!parse_line(l, arena_printf(l->arena, "%s = %s", name, value), &one)) return false;
-  const Stmt *line = one.at[0]->as.function.body.at[0];
-  Datum d = eval(l, s->frame.scope, line->as.assign.values.at[0]);
-  scope_bind(l, s->def, name, d, line->span);
+  const Span none = {0, 0};
+  Datum d = d_of(D_absent);
+  if (name_size(value) == strlen(value)) d = lookup_quiet(l, s->frame.scope, value, none);
+  if (d_is(d, D_absent)) {
+    if (!parse_line(l, arena_printf(l->arena, "%s = %s", name, value), &one)) return false;
+    const Stmt *line = one.at[0]->as.function.body.at[0];
+    d = eval(l, s->frame.scope, line->as.assign.values.at[0]);
+  }
+  scope_bind(l, s->def, name, d, none);
+  return !d_is(d, D_error);
+}
+
+bool stepwise_bind_known(Stepwise *s, const char *name, const Expr *value)
+{
+  Datum d = eval(&s->l, s->def, value);
+  scope_bind(&s->l, s->def, name, d, value->span);
   return !d_is(d, D_error);
 }
 

@@ -30,6 +30,8 @@ void stepwise_enter(Stepwise *s); /* begins the variables of a def anew */
 /* Sets a variable of the def to the value of an expression of the lines. Returns false after
  * messages. */
 bool stepwise_bind(Stepwise *s, const char *name, const char *value);
+/* The same for an expression of the def. */
+bool stepwise_bind_known(Stepwise *s, const char *name, const Expr *value);
 /* Returns the text of an expression's value if a job knows it when it compiles: "3", "[1, 2]". "":
  * it is a tensor or the like. NULL after a message. */
 const char *stepwise_value(Stepwise *s, const Expr *e);
