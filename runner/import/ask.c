@@ -15,8 +15,8 @@ const char VARIES[] = "?";
 typedef struct Asked {
   Compile *c[CHOICES];
   Stepwise *s[CHOICES];
-  NameMap functions;     /* of the prelude */
-  const char *text;      /* of the prelude, which begins at `base` of all sources */
+  NameMap functions; /* of the prelude */
+  const char *text;  /* of the prelude, which begins at `base` of all sources */
   uint32_t base;
 } Asked;
 

@@ -153,12 +153,24 @@ static bool compute(Reader *r, const char *function, const Item *of, uint32_t n,
   return true;
 }
 
-/* Computes each element of inputs that are broadcast. Max of three is Max of Max and the third. */
+/* Computes an element of n elements. Max of three is Max of Max and the third. */
+static bool fold_element(Reader *r, const char *function, uint32_t params, const Item *of,
+                         uint32_t n, Item *out, bool *truth)
+{
+  if (params != 2) return compute(r, function, of, n, out, truth);
+  *out = of[0];
+  for (uint32_t k = 1; k < n; k++)
+    if (!compute(r, function, (Item[]){*out, of[k]}, 2, out, truth)) return false;
+  return true;
+}
+
+/* Computes each element of inputs that are broadcast. */
 static bool fold_elements(Reader *r, const char *function, const Function *f)
 {
-  uint32_t n = (uint32_t)r->node->n_input, step = f->params.n;
+  uint32_t n = (uint32_t)r->node->n_input;
   const Value *v[MOST_FOLDED];
   Moved to[MOST_FOLDED];
+  Item of[MOST_FOLDED] = {{0}};
   bool truth = false, where = *r->node->op_type == 'W';
   for (uint32_t i = 0; i < n; i++) {
     v[i] = n <= MOST_FOLDED ? in(r, i) : NULL;
@@ -166,17 +178,11 @@ static bool fold_elements(Reader *r, const char *function, const Function *f)
   }
   for (uint32_t i = 0; i < n; i++)
     if (!ask_moved(r, "moved_with", text(r, "%u", i), &to[i])) return r->dropped;
-  Item *at = arena_array(r->arena, Item, (size_t)to->n + 1);
   if (to->n > MOST_ITEMS) return refuse(r, "of more elements than amp import computes"), true;
+  Item *at = arena_array(r->arena, Item, (size_t)to->n + 1);
   for (int64_t i = 0; i < to->n; i++) {
-    Item of[MOST_FOLDED] = {{0}};
     for (uint32_t k = 0; k < n; k++) of[k] = v[k]->item[place_of(&to[k], i)];
-    at[i] = of[0];
-    for (uint32_t k = n < 2 ? 0 : 1; k<n; k += step> 2 ? n : 1) {
-      Item pair[] = {at[i], of[k]};
-      bool several = step > 2 || n < 2;
-      if (!compute(r, function, several ? of : pair, several ? n : 2, &at[i], &truth)) return true;
-    }
+    if (!fold_element(r, function, f->params.n, of, n, &at[i], &truth)) return true;
   }
   give_shaped_items(r, at, to->dim, to->rank,
                     truth ? ONNX__TENSOR_PROTO__DATA_TYPE__BOOL : v[where]->type);

@@ -16,6 +16,7 @@ typedef struct Inline {
   Value *tensor[LAYER_TENSORS]; /* of the layer; NULL: absent */
   uint32_t n;                   /* 0: the node is no layer */
   bool cells;                   /* the layer is recurrent */
+  bool plain;                   /* it has statistics alone */
 } Inline;
 
 /* Whether the code is only a value: "$12". */
@@ -38,27 +39,36 @@ static bool are_slopes(const Value *x, const Value *w)
          (rank_of(x) == 2 || w->slopes || w->tensor->dims[0] == 1);
 }
 
-/* Finds the tensors of the layer that the node may be: trained ones, and after them statistics. */
-static void find_tensors(Inline *n, const Function *f)
+/* Whether a layer may have the value as tensor i; NULL: it goes without. */
+static bool is_tensor_of(const Inline *n, uint32_t i, const Value *v)
+{
+  if (n->cells) return v ? v->kind == VALUE_weight && !v->turned : i == 2;
+  if (i > 1) return is_vector(v); /* statistics */
+  return v ? is_weight(v) : i == 1 || n->plain;
+}
+
+static bool has_parameter(const Function *f, const char *name)
+{
+  uint32_t i = 0;
+  while (i < f->params.n && strcmp(f->params.at[i].name.text, name) != 0) i++;
+  return i < f->params.n;
+}
+
+/* Finds the tensors of the layer that the node may be. */
+static void find_tensors(Inline *n)
 {
   Reader *r = n->r;
-  bool good = false;
-  for (uint32_t i = 0; i < f->params.n; i++)
-    good = good || strcmp(f->params.at[i].name.text, "layer") == 0;
-  if (!good) return;
   unsigned inputs = weight_inputs(r->node->op_type, &n->stem);
-  n->cells = inputs == 14;
-  bool plain = inputs >> 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2)); /* statistics alone */
+  bool good = true;
+  n->cells = inputs == CELL_INPUTS;
+  n->plain = inputs >> 4 && is_all(in(r, 1), 1) && is_zero(in(r, 2));
   for (; inputs >> (n->n + 1); n->n++) {
     Value *v = in(r, n->n + 1);
-    bool absent = n->n < 2 ? plain || (n->n == 1 && is_zero(v)) : n->cells && is_zero(v);
-    n->tensor[n->n] = v = absent ? NULL : v;
-    if (n->cells)
-      good = good && (v ? v->kind == VALUE_weight && !v->turned : n->n == 2);
-    else
-      good = good && (n->n > 1 ? is_vector(v) : v ? is_weight(v) : n->n || plain);
+    bool zero = is_zero(v) && (n->n == 1 || n->cells);
+    n->tensor[n->n] = zero || (n->n < 2 && n->plain) ? NULL : v;
+    good = good && is_tensor_of(n, n->n, n->tensor[n->n]);
   }
-  if (good && n->n == 1 && *n->stem == 'p') good = are_slopes(in(r, 0), n->tensor[0]);
+  if (good && strcmp(n->stem, "prelu") == 0) good = are_slopes(in(r, 0), n->tensor[0]);
   if (!good) n->n = 0;
   for (uint32_t i = 0; i < n->n; i++)
     if (n->tensor[i]) ask_tensor(r, n->tensor[i]);
@@ -152,24 +162,32 @@ static const char *own_argument(const Inline *n, const char *name)
   return text(r, "[%s]", all.at ? all.at : "");
 }
 
-/* The value of parameter i: input i, or the attribute of its name. *usual: its usual value, if it is
- * absent. NULL after refusing. */
+/* Input i; NULL: it is absent. *tensor: a layer may have it. */
+static const Value *argument_of(const Inline *n, const char *name, uint32_t i, bool *tensor)
+{
+  const Value *v = in(n->r, i);
+  *tensor = i && i <= n->n;
+  if (*tensor) return n->tensor[i - 1];
+  return strncmp(name, "state_", 6) == 0 && is_zero(v) ? NULL : v;
+}
+
+/* The value of parameter i: the attribute of its name, or input i. *usual: its usual value, if it
+ * is absent. NULL after refusing. */
 static const char *argument_text(const Inline *n, const Param *p, uint32_t i, const Expr **usual)
 {
   Reader *r = n->r;
   const char *name = p->name.text, *own = own_argument(n, name);
+  bool tensor;
   if (own) return own;
   const OnnxAttribute *a = p->type.name ? attribute(r, name) : NULL;
-  const Value *v = a ? NULL : in(r, i);
-  if (strncmp(name, "state_", 6) == 0 && is_zero(v)) v = NULL;
   if (a) return attribute_text(r, a);
-  if (n->n && i && i <= n->n && !n->tensor[i - 1]) v = NULL;
-  if (!v && p->value) *usual = p->value;
-  if (!v && p->value) return ask_source(r, p->value->span.start, p->value->span.end);
-  if (!v) return n->n ? "none" : (refuse(r, text(r, "without %s", name)), NULL);
-  if (p->type.name) return known_input(r, v, p);
-  if (n->n && i && i <= n->n) return text(r, "$%u", v->id);
-  return !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
+  const Value *v = argument_of(n, name, i, &tensor);
+  if (v && p->type.name) return known_input(r, v, p);
+  if (v && tensor) return text(r, "$%u", v->id);
+  if (v) return !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
+  *usual = p->value;
+  if (p->value) return ask_source(r, p->value->span.start, p->value->span.end);
+  return n->n ? "none" : (refuse(r, text(r, "without %s", name)), NULL);
 }
 
 /* ---- expressions ---- */
@@ -221,7 +239,8 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
   for (uint32_t i = 0; i < all->n; i++) {
     const char *name = all->at[i].key.text, *value = shown(n, all->at[i].value, ALONE);
     if (arguments && is_left_out(n, all->at[i].value, value)) continue;
-    if (all->at[i].star && *value == '[') value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
+    if (all->at[i].star && *value == '[')
+      value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
     list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
   }
   return out.at ? out.at : "";
@@ -346,7 +365,8 @@ static const char *inline_block(Inline *n, const Block *b)
           inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
       break;
     case STMT_for:
-      for (const char *at = ask_value(n->r, s->as.loop.iter); at && *at && *at != ']' && at[1] != ']';) {
+      for (const char *at = ask_value(n->r, s->as.loop.iter);
+           at && *at && *at != ']' && at[1] != ']';) {
         long long k = strtoll(at + 1, (char **)(uintptr_t)&at, 10);
         bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k), NULL);
         inline_block(n, &s->as.loop.body);
@@ -369,14 +389,11 @@ static const char *inline_block(Inline *n, const Block *b)
 static const Function *function_for(Reader *r, const char *op)
 {
   const Function *f = ask_function(r, text(r, "onnx_%s", op));
-  for (size_t n = strlen(op); !f && n > 1; n--)
-    if (isupper((unsigned char)op[n - 1])) {
-      f = ask_function(r, text(r, "onnx_%.*s", (int)n - 1, op));
-      bool told = false;
-      for (uint32_t i = 0; f && i < f->params.n; i++)
-        told = told || strcmp(f->params.at[i].name.text, "op") == 0;
-      if (!told) f = NULL;
-    }
+  for (size_t n = strlen(op); !f && n > 1; n--) {
+    bool word = isupper((unsigned char)op[n - 1]);
+    f = word ? ask_function(r, text(r, "onnx_%.*s", (int)n - 1, op)) : NULL;
+    if (f && !has_parameter(f, "op")) f = NULL;
+  }
   return f;
 }
 
@@ -407,7 +424,7 @@ bool read_prelude(Reader *r)
   const Function *f = function_for(r, r->node->op_type);
   Inline n = {.r = r, .texts.arena = r->arena};
   if (!f) return false;
-  find_tensors(&n, f);
+  if (has_parameter(f, "layer")) find_tensors(&n);
   const char *code = inline_call(&n, f, NULL, 0);
   if (!code) return true;
   code = with_layer(&n, code);

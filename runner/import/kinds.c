@@ -111,8 +111,6 @@ ampc_status name_trained(Reader *r, const char *names)
 
 /* ---- what reads a tensor ---- */
 
-enum { CELL_INPUTS = 14 };
-
 /* The inputs that are weights of a layer: bit i is input i. `stem`: what a layer without a name is
  * called. */
 static const struct {

@@ -327,6 +327,7 @@ void find_places(Reader *r); /* fills r->places */
 /* The inputs that are weights of a layer: bit i is input i. *stem: what such a layer without a name
  * is called. 0: the op is no layer. */
 unsigned weight_inputs(const char *op, const char **stem);
+enum { CELL_INPUTS = 14 }; /* of recurrent layers */
 /* Whether a value goes to a recurrent layer as its weight, through ops that move elements. */
 bool feeds_cells(Reader *r, const char *name);
 /* Fills r->trained with names that are separated by commas. */
