@@ -1,6 +1,6 @@
 /* Computes small integer tensors, so that what PyTorch writes as Shape, Gather and Concat becomes
  * the numbers of a `reshape`. PyTorch reorders the gates of recurrent layers by the same ops.
- * Functions of prelude.amp say what the ops do: moved_X tells the places of elements, sizes_X
+ * Functions of sizes.amp say what the ops do: moved_X tells the places of elements, sizes_X
  * computes a number. */
 #include <stdlib.h>
 #include <string.h>

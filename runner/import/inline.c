@@ -1,4 +1,4 @@
-/* Nodes as calls of the functions of prelude.amp, which says how. A node becomes the expression
+/* Nodes as calls of the functions of ops.amp, which says how. A node becomes the expression
  * that its function returns; the compiler tells the values of conditions and numbers in it. */
 #include <assert.h>
 #include <ctype.h>
@@ -142,6 +142,15 @@ static const char *attribute_text(Reader *r, const OnnxAttribute *a)
   return r->dropped ? NULL : text(r, "[%s]", all.at ? all.at : "");
 }
 
+/* Whether it is a constant without elements. */
+static bool is_empty(const Value *v)
+{
+  bool empty = false;
+  for (uint32_t i = 0; v && v->kind == VALUE_number && i < v->n; i++)
+    empty = empty || (v->item[i].n == 0 && !v->item[i].text);
+  return empty;
+}
+
 /* The value of a parameter whose name has a meaning of its own; NULL: another name. */
 static const char *own_argument(const Inline *n, const char *name)
 {
@@ -155,7 +164,10 @@ static const char *own_argument(const Inline *n, const char *name)
   for (size_t i = 0; *name != 'x' && i < r->node->n_input; i++) {
     const Value *v = in(r, i);
     const char *type = v && v->type && type_word(v->type) ? type_word(v->type) : "";
-    list_add(&all, *name == 't' ? text(r, "\"%s\"", type) : v ? whole_ref(r, v) : "none");
+    if (*name == 't')
+      list_add(&all, text(r, "\"%s\"", type));
+    else if (!is_empty(v))
+      list_add(&all, v ? whole_ref(r, v) : "none");
   }
   for (int64_t i = 0, size; *name == 'x' && i < rank_of(in(r, 0)); i++)
     list_add(&all, size_of(in(r, 0), i, &size) ? text(r, "%" PRId64, size) : "-1");

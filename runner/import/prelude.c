@@ -1,9 +1,10 @@
-/* The functions of prelude.amp, and those that a job needs. */
+/* The functions of ops.amp, sizes.amp and prelude.amp, and those that a job needs. */
 #include <string.h>
 #include "compiler/base/names.h"
 #include "read_ops.h"
 
-extern const char import_prelude[]; /* prelude.amp, which the build embeds */
+/* ops.amp, ..; the build embeds them */
+extern const char import_ops[], import_sizes[], import_prelude[];
 
 /* The rows of onnx.def for other ops are functions, too: $0 is a. */
 const char *prelude_text(Reader *r)
@@ -13,7 +14,7 @@ const char *prelude_text(Reader *r)
 #include "runner/onnx/onnx.def"
   };
   Text all = text_new(r->arena);
-  text_puts(&all, import_prelude);
+  text_printf(&all, "%s\n%s\n%s\n", import_ops, import_sizes, import_prelude);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char *code = arena_strdup(r->arena, rows[i][1]);
     if (strstr(all.at, text(r, "\ndef onnx_%s(", rows[i][0]))) continue;
@@ -34,23 +35,18 @@ static bool calls(const char *text, const char *name, size_t n)
   return false;
 }
 
-/* A definition begins with its comment. */
+/* A definition begins with its comment, and ends with a blank line. */
 typedef struct Definition {
   const char *at, *name; /* `name`: "pad_same(x, ..", NULL after the last one */
-  size_t n;              /* bytes */
+  size_t n;              /* bytes, without the blank line */
 } Definition;
 
 static Definition next_definition(const char *at)
 {
-  const char *name = strstr(at, "\ndef ");
-  if (!name) return (Definition){0};
-  const char *end = strchr(++name, '\n'), *from = name;
-  if (end[-1] != '}') end = strstr(name, "\n}\n") + 2;
-  for (const char *line = from; line; from = line ? line : from) {
-    for (line = from - 1; line > at && line[-1] != '\n'; line--) continue;
-    if (line <= at || strncmp(line, "# ", 2) != 0 || line[2] == '-') line = NULL;
-  }
-  return (Definition){from, name + strlen("def "), (size_t)(end - from)};
+  at += strspn(at, "\n");
+  const char *end = strstr(at, "\n\n"), *name = strstr(at - 1, "\ndef ");
+  return (Definition){at, name ? name + strlen("\ndef ") : NULL,
+                      end ? (size_t)(end - at) : strlen(at)};
 }
 
 /* Whether a step calls the function, or one that a step calls. */
@@ -59,8 +55,9 @@ static bool is_needed(Reader *r, const Definition *d)
   size_t n = strcspn(d->name, "(");
   for (uint32_t i = 0; i < r->steps.n; i++)
     if (r->steps.at[i].needed && calls(r->steps.at[i].text, d->name, n)) return true;
-  for (Definition o = next_definition(import_prelude); o.name; o = next_definition(o.at + o.n)) {
-    bool other = o.name != d->name && strncmp(o.name, "onnx_", 5) != 0 &&
+  const char *from = strstr(import_prelude, "\n\n");
+  for (Definition o = next_definition(from); o.name; o = next_definition(o.at + o.n)) {
+    bool other = o.name != d->name &&
                  calls(arena_strndup(r->arena, o.name, o.n - (size_t)(o.name - o.at)), d->name, n);
     if (other && is_needed(r, &o)) return true;
   }
@@ -69,6 +66,7 @@ static bool is_needed(Reader *r, const Definition *d)
 
 void prelude_print(Reader *r, Text *out)
 {
-  for (Definition d = next_definition(import_prelude); d.name; d = next_definition(d.at + d.n))
+  const char *from = strstr(import_prelude, "\n\n"); /* behind the comment of the file */
+  for (Definition d = next_definition(from); d.name; d = next_definition(d.at + d.n))
     if (is_needed(r, &d)) text_printf(out, "%.*s\n\n", (int)d.n, d.at);
 }

@@ -35,7 +35,7 @@ bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer 
 const char *cells_layer(Reader *r, const char *stem, const char *made, Value *const *weights);
 
 /* ---- inline.c ---- */
-/* Reads the node as a call of a function of prelude.amp. False: there is none for the op. */
+/* Reads the node as a call of a function of ops.amp. False: there is none for the op. */
 bool read_prelude(Reader *r);
 /* The code that a function of the prelude returns. The first n parameters are given; others are
  * inputs and attributes of the node. NULL after refusing. */

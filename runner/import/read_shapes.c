@@ -235,20 +235,6 @@ void read_range(Reader *r)
     give(r, code);
 }
 
-void read_concat(Reader *r)
-{
-  Text all = text_new(r->arena);
-  int64_t axis = attr_number(r, "axis", 0);
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    int64_t size;
-    if (!in(r, i)) return refuse(r, "without an input");
-    bool empty = in(r, i)->kind == VALUE_number && size_of(in(r, i), axis, &size) && size == 0;
-    if (!empty) list_add(&all, whole_ref(r, in(r, i)));
-  }
-  if (!all.at) return refuse(r, "of no elements");
-  give(r, text(r, "cat([%s], dim=%" PRId64 ")", all.at, axis));
-}
-
 /* ---- shapes ---- */
 
 bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n)
