@@ -263,7 +263,6 @@ static const char *elements(Inline *n, const char *list, const Sub *s)
 {
   const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
   if (!value || n->r->dropped) return "";
-  if (*list != '[') return text(n->r, "%s[%s]", list, value); /* a value with several results */
   int depth = 0;
   for (int64_t k = strtoll(value, NULL, 10); k > 0; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
@@ -287,6 +286,12 @@ static const char *parts_shown(Inline *n, const Expr *e)
   if (e->kind == EXPR_binary) {
     add_part(n, &out, &from, e->as.binary.left, e->as.binary.op == OPER_pow ? TIGHT : OPERAND);
     add_part(n, &out, &from, e->as.binary.right, OPERAND);
+  }
+  if (e->kind == EXPR_index) add_part(n, &out, &from, e->as.index.base, TIGHT);
+  for (uint32_t i = 0; e->kind == EXPR_index && i < e->as.index.subs.n; i++) {
+    const Sub *sub = &e->as.index.subs.at[i];
+    add_part(n, &out, &from, sub->kind == SUB_index ? sub->index : sub->start, ALONE);
+    if (sub->kind == SUB_slice) add_part(n, &out, &from, sub->stop, ALONE);
   }
   text_puts(&out, ask_source(n->r, from, e->span.end));
   return out.at;
@@ -330,9 +335,8 @@ static const char *shown(Inline *n, const Expr *e, Stands as)
   if (!value) return "";
   if (*value && value != VARIES) return bracketed(n, value, as);
   if (e->kind == EXPR_call) return call_shown(n, e);
-  if (e->kind == EXPR_index)
-    return elements(n, shown(n, e->as.index.base, TIGHT), e->as.index.subs.at);
-  return parts_shown(n, e);
+  const char *list = e->kind == EXPR_index ? shown(n, e->as.index.base, TIGHT) : "";
+  return *list == '[' ? elements(n, list, e->as.index.subs.at) : parts_shown(n, e);
 }
 
 /* ---- statements ---- */
