@@ -109,7 +109,9 @@ static bool move_weight(Reader *r, const char *function)
     memcpy(made->tensor->raw_data.data + (size_t)k * size, from[i]->tensor->raw_data.data + place,
            size * (size_t)to.unit);
   }
-  give_rows(r, made);
+  Value *y = result(r, 0);
+  if (y)
+    y->kind = VALUE_weight, y->type = made->type, y->tensor = made->tensor, y->shape = made->shape;
   return true;
 }
 

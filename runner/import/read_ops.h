@@ -20,7 +20,6 @@ bool read_folded(Reader *r);
 void keep_number(Reader *r);
 /* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
 Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
-void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */
 /* Reads a list of integers: input i, or in older versions an attribute. False: it is absent; or
  * computed, which refuses the node. */
 bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n);

@@ -42,16 +42,6 @@ static Value *gates_of(Reader *r, const Kind *kind, const OnnxTensor *t, int64_t
   return v;
 }
 
-void give_rows(Reader *r, const Value *made)
-{
-  Value *v = result(r, 0);
-  if (!v) return;
-  v->kind = VALUE_weight;
-  v->type = made->type;
-  v->tensor = made->tensor;
-  v->shape = made->shape;
-}
-
 const char *cells_layer(Reader *r, const char *stem, const char *made, Value *const *weights)
 {
   static const char *const names[] = {
