@@ -118,28 +118,31 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
   return text(r, "[%s]", all.at ? all.at : "");
 }
 
-/* A word in quotes. NULL after refusing. */
-static const char *word_text(Reader *r, const OnnxAttribute *a, ProtobufCBinaryData word)
+/* A word in quotes; NULL: it has other characters. */
+static const char *word_text(Reader *r, ProtobufCBinaryData word)
 {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> ";
   const char *plain = arena_strndup(r->arena, (const char *)word.data, word.len);
-  if (*plain && !plain[strspn(plain, letters)]) return text(r, "\"%s\"", plain);
-  return refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute"))), NULL;
+  return *plain && !plain[strspn(plain, letters)] ? text(r, "\"%s\"", plain) : NULL;
 }
 
 static const char *attribute_text(Reader *r, const OnnxAttribute *a)
 {
   Text all = text_new(r->arena);
+  bool good = !a->n_floats && !a->t && !a->g && a->n_ints + a->n_strings <= MOST_ITEMS;
   if (a->has_i) return text(r, "%" PRId64, a->i);
   if (a->has_f) return float_text(r, (double)a->f);
-  if (a->has_s) return word_text(r, a, a->s);
-  for (size_t i = 0; i < a->n_ints && i < MOST_ITEMS; i++)
-    list_add(&all, text(r, "%" PRId64, a->ints[i]));
-  for (size_t i = 0; i < a->n_strings && i < MOST_ITEMS && !r->dropped; i++) {
-    const char *word = word_text(r, a, a->strings[i]);
-    if (word) list_add(&all, word);
+  for (size_t i = 0; good && i < a->n_ints; i++) list_add(&all, text(r, "%" PRId64, a->ints[i]));
+  for (size_t i = 0; good && i < a->n_strings; i++) {
+    const char *word = word_text(r, a->strings[i]);
+    good = word != NULL;
+    if (good) list_add(&all, word);
   }
-  return r->dropped ? NULL : text(r, "[%s]", all.at ? all.at : "");
+  const char *value = !good      ? NULL
+                      : a->has_s ? word_text(r, a->s)
+                                 : text(r, "[%s]", all.at ? all.at : "");
+  if (!value) refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute")));
+  return value;
 }
 
 /* Whether it is a constant without elements. */
