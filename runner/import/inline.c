@@ -267,13 +267,13 @@ static const char *elements(Inline *n, const char *list, const Sub *s)
   const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
   if (!value || n->r->dropped) return "";
   int depth = 0;
-  for (int64_t k = strtoll(value, NULL, 10); k > 0; at++) {
+  for (int64_t k = strtoll(value, NULL, 10); k > 0 && *at; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
     k -= *at == ',' && depth == 0;
   }
   at += *at == ' ';
   const char *end = at;
-  for (depth = 0; depth || (*end != ',' && *end != ']'); end++)
+  for (depth = 0; *end && (depth || (*end != ',' && *end != ']')); end++)
     depth += (*end == '(' || *end == '[') - (*end == ')' || *end == ']');
   return s->kind == SUB_index ? text(n->r, "%.*s", (int)(end - at), at) : text(n->r, "[%s", at);
 }
