@@ -220,7 +220,8 @@ static bool fold_numbers(Reader *r, const char *function, const Function *f)
   const char *given[2];
   const Value *shape = in(r, 0);
   uint32_t n = (uint32_t)r->node->n_input;
-  if (!f || n > 2 || f->params.n != n || *f->params.at[0].name.text != 'a') return false;
+  bool elementwise = f && n && f->params.n == n && strcmp(f->params.at[0].name.text, "a") == 0;
+  if (!elementwise || n > 2) return false;
   for (uint32_t i = 0; i < n; i++) {
     const Value *v = in(r, i);
     if (!v || v->kind != VALUE_number || (i && v->n && shape->n)) return false;
