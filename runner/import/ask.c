@@ -20,6 +20,17 @@ typedef struct Asked {
   uint32_t base;
 } Asked;
 
+/* onnx_X_Y is the function of both ops. */
+static void note_function(Reader *r, const char *name, Function *f)
+{
+  *names_at(&r->asked->functions, name) = f;
+  for (const char *word = strncmp(name, "onnx_", 5) == 0 ? name + 5 : ""; *word;) {
+    size_t n = strcspn(word, "_");
+    *names_at(&r->asked->functions, text(r, "onnx_%.*s", (int)n, word)) = f;
+    word += n + (word[n] == '_');
+  }
+}
+
 void ask_begin(Reader *r)
 {
   Options options = options_default();
@@ -38,7 +49,7 @@ void ask_begin(Reader *r)
   r->asked->base = prelude->base;
   r->asked->functions.arena = r->arena;
   for (uint32_t i = 0; i < all->n; i++)
-    *names_at(&r->asked->functions, all->at[i]->name.text) = &all->at[i]->as.function;
+    note_function(r, all->at[i]->name.text, &all->at[i]->as.function);
 }
 
 void ask_end(Reader *r)

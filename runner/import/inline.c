@@ -404,18 +404,6 @@ static const char *inline_block(Inline *n, const Block *b)
 
 /* ---- nodes ---- */
 
-/* The function of an op, or of the ops whose names begin so and that it tells apart by `op`. */
-static const Function *function_for(Reader *r, const char *op)
-{
-  const Function *f = ask_function(r, text(r, "onnx_%s", op));
-  for (size_t n = strlen(op); !f && n > 1; n--) {
-    bool word = isupper((unsigned char)op[n - 1]);
-    f = word ? ask_function(r, text(r, "onnx_%.*s", (int)n - 1, op)) : NULL;
-    if (f && !has_parameter(f, "op")) f = NULL;
-  }
-  return f;
-}
-
 /* The code of a call. given[i]: the text of parameter i; others are arguments of the node. NULL
  * after refusing. */
 static const char *inline_call(Inline *n, const Function *f, const char *const *given,
@@ -440,7 +428,7 @@ const char *call_prelude(Reader *r, const char *function, const char *const *giv
 
 bool read_prelude(Reader *r)
 {
-  const Function *f = function_for(r, r->node->op_type);
+  const Function *f = ask_function(r, text(r, "onnx_%s", r->node->op_type));
   Inline n = {.r = r, .texts.arena = r->arena};
   if (!f) return false;
   if (has_parameter(f, "layer")) find_tensors(&n);
