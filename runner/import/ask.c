@@ -20,13 +20,14 @@ typedef struct Asked {
   uint32_t base;
 } Asked;
 
-/* onnx_X_Y is the function of both ops. */
+/* onnx_X_Y is the function of both ops, as sizes_X_Y. */
 static void note_function(Reader *r, const char *name, Function *f)
 {
+  int prefix = strncmp(name, "onnx_", 5) == 0 ? 5 : strncmp(name, "sizes_", 6) == 0 ? 6 : 0;
   *names_at(&r->asked->functions, name) = f;
-  for (const char *word = strncmp(name, "onnx_", 5) == 0 ? name + 5 : ""; *word;) {
-    size_t n = strcspn(word, "_");
-    *names_at(&r->asked->functions, text(r, "onnx_%.*s", (int)n, word)) = f;
+  for (const char *word = name + prefix; prefix && *word;) {
+    int n = (int)strcspn(word, "_");
+    *names_at(&r->asked->functions, text(r, "%.*s%.*s", prefix, name, n, word)) = f;
     word += n + (word[n] == '_');
   }
 }

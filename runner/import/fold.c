@@ -192,24 +192,16 @@ static bool fold_elements(Reader *r, const char *function, const Function *f)
 }
 
 /* ReduceProd and so on, of all elements of a list. */
-static bool fold_reduce(Reader *r)
+static bool fold_reduce(Reader *r, const char *function)
 {
-  static const char *const ops[][2] = {{"ReduceProd", "sizes_Mul"},
-                                       {"ReduceSum", "sizes_Add"},
-                                       {"ReduceMax", "sizes_Max"},
-                                       {"ReduceMin", "sizes_Min"}};
   const Value *x = in(r, 0);
-  size_t row = 0;
   Item *axes, *out = arena_new(r->arena, Item);
   uint32_t n;
   bool truth;
-  while (row < 4 && strcmp(ops[row][0], r->node->op_type) != 0) row++;
-  if (row == 4 || x->kind != VALUE_items || x->shape->rank != 1 || x->n == 0) return false;
+  if (x->kind != VALUE_items || x->shape->rank != 1 || x->n == 0) return false;
   read_axes(r, 1, &axes, &n);
   if (n == 0 && attr_number(r, "noop_with_empty_axes", 0)) return false;
-  *out = x->item[0];
-  for (uint32_t i = 1; i < x->n; i++)
-    if (!compute(r, ops[row][1], (Item[]){*out, x->item[i]}, 2, out, &truth)) return true;
+  if (!fold_element(r, function, 2, x->item, x->n, out, &truth)) return true;
   give_shaped_items(r, out, (const int64_t[]){1}, attr_number(r, "keepdims", 1) != 0, x->type);
   return true;
 }
@@ -245,9 +237,10 @@ bool read_folded(Reader *r)
     bool weight = r->node->n_output && feeds_cells(r, r->node->output[0]);
     return weight ? move_weight(r, moved) : move_items(r, moved);
   }
-  const char *op_function = text(r, "onnx_%s", op);
-  return fold_numbers(r, op_function, ask_function(r, op_function)) ||
-         (f ? fold_elements(r, sizes, f) : fold_reduce(r));
+  const char *plain = text(r, "onnx_%s", op);
+  if (fold_numbers(r, plain, ask_function(r, plain))) return true;
+  if (!f) return false;
+  return strncmp(op, "Reduce", 6) == 0 ? fold_reduce(r, sizes) : fold_elements(r, sizes, f);
 }
 
 void keep_number(Reader *r)
