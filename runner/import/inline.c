@@ -154,27 +154,40 @@ static bool is_empty(const Value *v)
   return empty;
 }
 
+/* The inputs, or their types. */
+static const char *list_of_inputs(Reader *r, bool types)
+{
+  Text all = text_new(r->arena);
+  for (size_t i = 0; i < r->node->n_input; i++) {
+    const Value *v = in(r, i);
+    const char *type = v && v->type ? type_word(v->type) : NULL;
+    if (types)
+      list_add(&all, text(r, "\"%s\"", type ? type : ""));
+    else if (!is_empty(v))
+      list_add(&all, v ? whole_ref(r, v) : "none");
+  }
+  return text(r, "[%s]", all.at ? all.at : "");
+}
+
+static const char *known_sizes(Reader *r, const Value *x)
+{
+  Text all = text_new(r->arena);
+  for (int64_t i = 0, size; i < rank_of(x); i++)
+    list_add(&all, size_of(x, i, &size) ? text(r, "%" PRId64, size) : "-1");
+  return text(r, "[%s]", all.at ? all.at : "");
+}
+
 /* The value of a parameter whose name has a meaning of its own; NULL: another name. */
 static const char *own_argument(const Inline *n, const char *name)
 {
   Reader *r = n->r;
-  Text all = text_new(r->arena);
   if (strcmp(name, "opset") == 0) return text(r, "%" PRId64, r->opset);
+  if (strcmp(name, "results") == 0) return text(r, "%u", n_results(r));
   if (strcmp(name, "op") == 0) return text(r, "\"%s\"", r->node->op_type);
   if (strcmp(name, "layer") == 0) return n->n ? "true" : "false";
-  if (strcmp(name, "all") != 0 && strcmp(name, "types") != 0 && strcmp(name, "x_shape") != 0)
-    return NULL;
-  for (size_t i = 0; *name != 'x' && i < r->node->n_input; i++) {
-    const Value *v = in(r, i);
-    const char *type = v && v->type && type_word(v->type) ? type_word(v->type) : "";
-    if (*name == 't')
-      list_add(&all, text(r, "\"%s\"", type));
-    else if (!is_empty(v))
-      list_add(&all, v ? whole_ref(r, v) : "none");
-  }
-  for (int64_t i = 0, size; *name == 'x' && i < rank_of(in(r, 0)); i++)
-    list_add(&all, size_of(in(r, 0), i, &size) ? text(r, "%" PRId64, size) : "-1");
-  return text(r, "[%s]", all.at ? all.at : "");
+  if (strcmp(name, "all") == 0) return list_of_inputs(r, false);
+  if (strcmp(name, "types") == 0) return list_of_inputs(r, true);
+  return strcmp(name, "x_shape") == 0 ? known_sizes(r, in(r, 0)) : NULL;
 }
 
 /* Input i; NULL: it is absent. *tensor: a layer may have it. */
