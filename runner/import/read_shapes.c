@@ -345,14 +345,13 @@ void read_reshape(Reader *r)
   Value *x = in(r, 0), *shape = in(r, 1);
   Item to[READ_RANK];
   bool keeps = attr_number(r, "allowzero", 0) == 0;
-  uint32_t n = shape ? shape->n : 0, open = 0;
+  uint32_t n = shape ? shape->n : 0;
   if (!shape || shape->kind != VALUE_items || n > READ_RANK || rank_of(x) < 0)
     return refuse(r, "to a computed shape, or one of more than 6 axes");
   if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
   for (uint32_t i = 0; i < n; i++) {
     bool kept = keeps && !shape->item[i].text && shape->item[i].n == 0 && i < rank_of(x);
     to[i] = kept ? item_of_size(r, x, i) : shape->item[i];
-    open += !to[i].text && to[i].n <= 0;
   }
   while (x->viewed) x = x->viewed;
   if (has_shape(x, to, n)) return give_value(r, x);
