@@ -61,7 +61,9 @@ static bool ask_moved(Reader *r, const char *function, const char *input, Moved 
   out->unit = strtoll(at + 2, (char **)(uintptr_t)&at, 10);
   at += 2;
   out->n = read_numbers(&at, (int64_t)most, out->place) * out->unit;
-  return true;
+  int64_t n = 1;
+  for (uint32_t i = 0; i < out->rank; i++) n = out->dim[i] < 0 ? -1 : n * out->dim[i];
+  return n == out->n || (refuse(r, "to a shape of another number of elements"), false);
 }
 
 /* The inputs of a node that it moves; the others say where to. */
