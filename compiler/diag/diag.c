@@ -37,12 +37,18 @@ uint32_t diag_add_source(Compile *c, const char *path, const char *text, uint32_
   return base;
 }
 
-/* Finds the source of an offset. Searches from the end: most offsets are in the newest source. */
+/* Finds the source of an offset. Sources begin one after the other. */
 static uint32_t source_index(const Compile *c, uint32_t offset)
 {
-  for (uint32_t i = c->sources.n; i-- > 0;)
-    if (offset >= c->sources.at[i].base) return i;
-  return UINT32_MAX;
+  uint32_t low = 0, high = c->sources.n; /* those before `low` begin at or before the offset */
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (offset >= c->sources.at[middle].base)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1; /* UINT32_MAX: none */
 }
 
 /* Returns the line of an offset, counted from 0, by binary search. */

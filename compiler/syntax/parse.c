@@ -68,7 +68,7 @@ void parse_too_deep(Parser *p, Span span)
 
 static const Source *find_source(const Compile *c, uint32_t base)
 {
-  for (uint32_t i = 0; i < c->sources.n; i++)
+  for (uint32_t i = c->sources.n; i-- > 0;) /* it is a late one */
     if (c->sources.at[i].base == base) return &c->sources.at[i];
   return NULL;
 }

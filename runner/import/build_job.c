@@ -21,36 +21,41 @@ static void add_marks(Modules *m, FormList *to, const char *code)
 
 /* ---- layers without weights, in a Sequential ---- */
 
-typedef struct LayerName {
-  const char *function, *layer;
-} LayerName;
-static const LayerName layer_names[] = {{"relu", "ReLU"},
-                                        {"relu6", "ReLU6"},
-                                        {"hardswish", "Hardswish"},
-                                        {"silu", "SiLU"},
-                                        {"gelu", "GELU"},
-                                        {"sigmoid", "Sigmoid"},
-                                        {"hardsigmoid", "Hardsigmoid"},
-                                        {"tanh", "Tanh"},
-                                        {"elu", "ELU"},
-                                        {"selu", "SELU"},
-                                        {"celu", "CELU"},
-                                        {"mish", "Mish"},
-                                        {"leaky_relu", "LeakyReLU"},
-                                        {"softplus", "Softplus"},
-                                        {"softmax", "Softmax"},
-                                        {"log_softmax", "LogSoftmax"},
-                                        {"dropout", "Dropout"},
-                                        {"max_pool1d", "MaxPool1d"},
-                                        {"max_pool2d", "MaxPool2d"},
-                                        {"max_pool3d", "MaxPool3d"},
-                                        {"avg_pool1d", "AvgPool1d"},
-                                        {"avg_pool2d", "AvgPool2d"},
-                                        {"avg_pool3d", "AvgPool3d"},
-                                        {"adaptive_avg_pool2d", "AdaptiveAvgPool2d"},
-                                        {"adaptive_max_pool2d", "AdaptiveMaxPool2d"},
-                                        {"flatten", "Flatten"},
-                                        {"pixel_shuffle", "PixelShuffle"}};
+/* Each has a function of its name in small letters, perhaps with underscores. */
+static const char *const layer_names[] = {"ReLU",
+                                          "ReLU6",
+                                          "Hardswish",
+                                          "SiLU",
+                                          "GELU",
+                                          "Sigmoid",
+                                          "Hardsigmoid",
+                                          "Tanh",
+                                          "ELU",
+                                          "SELU",
+                                          "CELU",
+                                          "Mish",
+                                          "LeakyReLU",
+                                          "Softplus",
+                                          "Softmax",
+                                          "LogSoftmax",
+                                          "Dropout",
+                                          "MaxPool1d",
+                                          "MaxPool2d",
+                                          "MaxPool3d",
+                                          "AvgPool1d",
+                                          "AvgPool2d",
+                                          "AvgPool3d",
+                                          "AdaptiveAvgPool2d",
+                                          "AdaptiveMaxPool2d",
+                                          "Flatten",
+                                          "PixelShuffle"};
+
+static bool is_function_of(const char *layer, const char *code, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (code[i] != '_' && tolower((unsigned char)*layer++) != code[i]) return false;
+  return !*layer;
+}
 
 /* Returns "MaxPool2d(3, stride=2)" for "max_pool2d($5, 3, stride=2)", or NULL. */
 static const char *layer_of_step(Modules *m, const Step *s)
@@ -68,8 +73,8 @@ static const char *layer_of_step(Modules *m, const Step *s)
   size_t length = strlen(rest);
   if (!length || strchr(rest, '(') || strchr(rest, ')') != rest + length - 1) return NULL;
   for (size_t i = 0; i < sizeof layer_names / sizeof *layer_names; i++)
-    if (strlen(layer_names[i].function) == n && strncmp(layer_names[i].function, s->text, n) == 0)
-      return text(m->r, "%s(%s", layer_names[i].layer, rest);
+    if (is_function_of(layer_names[i], s->text, n))
+      return text(m->r, "%s(%s", layer_names[i], rest);
   return NULL;
 }
 

@@ -329,13 +329,17 @@ static ampc_status read_guessed(Reader *r, Arena *arena, const OnnxModel *model,
 ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const ReadWishes *wishes)
 {
   const char *why = NULL;
-  for (Vary vary = VARY_all;; vary++) {
+  for (Vary vary = VARY_more;; vary++) {
     ampc_status status = read_guessed(r, arena, model, wishes, vary);
     bool other = r->only_first || (r->refused.n && r->arguments.n); /* try with fewer sizes open */
     if (status || vary == VARY_none || !other) {
-      r->only_first = why;
+      const char *fits = vary == VARY_less
+                             ? "larger sizes may not fit: "
+                             : "the job may fit only the sizes that it has; with others, ";
+      r->only_first = why ? text(r, "%s%s", fits, why) : NULL;
       return status;
     }
     why = r->only_first ? r->only_first : "an op needs numbers";
+    vary += vary == VARY_more && !r->only_first;
   }
 }

@@ -117,9 +117,7 @@ static void warn_of_sizes(Reader *r)
 {
   for (uint32_t i = 0; i < r->granted.n; i++)
     warn(arena_printf(r->arena, "taken for granted, whatever the sizes are: %s", r->granted.at[i]));
-  if (r->only_first)
-    warn(arena_printf(r->arena, "the job may fit only the sizes that it has; with others, %s",
-                      r->only_first));
+  if (r->only_first) warn(r->only_first);
 }
 
 /* PyTorch's exporter changes a net for inference unless it is told not to. */

@@ -111,36 +111,35 @@ ampc_status name_trained(Reader *r, const char *names)
 
 /* ---- what reads a tensor ---- */
 
-enum { CELL_INPUTS = 14 };
-
-/* The inputs that are weights of a layer: bit i is input i. */
+/* The inputs that are weights of a layer: bit i is input i. `stem`: what a layer without a name is
+ * called. */
 static const struct {
-  const char *op;
+  const char *op, *stem;
   unsigned inputs;
-} places[] = {{"Conv", 6},
-              {"ConvTranspose", 6},
-              {"Gemm", 7},
-              {"MatMul", 3},
-              {"BatchNormalization", 30},
-              {"LayerNormalization", 6},
-              {"RMSNormalization", 2},
-              {"GroupNormalization", 6},
-              {"InstanceNormalization", 6},
-              {"PRelu", 2},
-              {"LSTM", CELL_INPUTS},
-              {"GRU", CELL_INPUTS},
-              {"RNN", CELL_INPUTS},
-              {"Gather", 1}};
+} places[] = {{"Conv", "conv", 6},
+              {"ConvTranspose", "conv", 6},
+              {"Gemm", "linear", 7},
+              {"MatMul", "linear", 3},
+              {"BatchNormalization", "norm", 30},
+              {"LayerNormalization", "norm", 6},
+              {"RMSNormalization", "norm", 2},
+              {"GroupNormalization", "norm", 6},
+              {"InstanceNormalization", "norm", 6},
+              {"PRelu", "prelu", 2},
+              {"LSTM", "lstm", CELL_INPUTS},
+              {"GRU", "gru", CELL_INPUTS},
+              {"RNN", "rnn", CELL_INPUTS},
+              {"Gather", "embedding", 1}};
 /* Ops between a weight and its layer. */
 static const char *const moves[] = {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze",
                                     "Cast",     "Slice",     "Split",   "Concat"};
 
 static char in_place, in_cells, as_bias; /* in_cells: of a recurrent layer */
 
-static unsigned weight_inputs(const char *op)
+unsigned weight_inputs(const char *op, const char **stem)
 {
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    if (strcmp(places[i].op, op) == 0) return places[i].inputs;
+    if (strcmp(places[i].op, op) == 0) return *stem = places[i].stem, places[i].inputs;
   return 0;
 }
 
@@ -165,7 +164,9 @@ static void find_products(const OnnxGraph *g, NameMap *products)
 {
   for (size_t i = 0; i < g->n_node; i++) {
     const OnnxNode *n = g->node[i];
-    bool product = n->op_type && n->n_output && n->output[0] && (weight_inputs(n->op_type) & 2);
+    const char *stem;
+    bool product =
+        n->op_type && n->n_output && n->output[0] && (weight_inputs(n->op_type, &stem) & 2);
     if (product) *names_at(products, n->output[0]) = products;
     for (size_t k = 0; k < n->n_attribute; k++)
       if (n->attribute[k]->g) find_products(n->attribute[k]->g, products);
@@ -179,8 +180,8 @@ static void find_places_in(Reader *r, const OnnxGraph *g, NameMap *products)
     if (!n->op_type) continue;
     for (size_t k = 0; k < n->n_attribute; k++)
       if (n->attribute[k]->g) find_places_in(r, n->attribute[k]->g, products);
-    const char *after = place_after(r, n);
-    unsigned inputs = after ? UINT32_MAX : weight_inputs(n->op_type);
+    const char *after = place_after(r, n), *stem;
+    unsigned inputs = after ? UINT32_MAX : weight_inputs(n->op_type, &stem);
     bool sum = strcmp(n->op_type, "Add") == 0 && n->n_input == 2;
     if (!after) after = inputs == CELL_INPUTS ? &in_cells : &in_place;
     for (size_t k = 0; k < n->n_input && k < 32; k++) {

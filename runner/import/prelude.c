@@ -1,14 +1,30 @@
-/* The functions of prelude.amp: calls of them, and those that a job needs. */
-#include <inttypes.h>
+/* The functions of ops.amp, sizes.amp and prelude.amp, and those that a job needs. */
 #include <string.h>
 #include "compiler/base/names.h"
 #include "read_ops.h"
 
-extern const char import_prelude[]; /* prelude.amp, which the build embeds */
+/* ops.amp, ..; the build embeds them */
+extern const char import_ops[], import_sizes[], import_prelude[];
 
-const char *prelude_text(void)
+/* The rows of onnx.def for other ops are functions, too: $0 is a. */
+const char *prelude_text(Reader *r)
 {
-  return import_prelude;
+  static const char *const rows[][2] = {
+#define AMPC_ONNX(op, onnx, text) {#onnx, text},
+#include "runner/onnx/onnx.def"
+  };
+  Text all = text_new(r->arena);
+  text_printf(&all, "%s\n%s\n%s\n", import_ops, import_sizes, import_prelude);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char *code = arena_strdup(r->arena, rows[i][1]);
+    if (strstr(all.at, text(r, "\ndef onnx_%s(", rows[i][0]))) continue;
+    const char *parameters = strstr(code, "$2") ? "a, b, c" : strstr(code, "$1") ? "a, b" : "a";
+    text_printf(&all, "def onnx_%s(%s) { return ", rows[i][0], parameters);
+    for (const char *at = code; *at; at++)
+      *at == '$' ? text_add(&all, &"abc"[*++at - '0'], 1) : text_add(&all, at, 1);
+    text_puts(&all, " }\n");
+  }
+  return all.at;
 }
 
 /* Whether some text calls the function. */
@@ -21,7 +37,7 @@ static bool calls(const char *text, const char *name, size_t n)
 
 /* A definition begins with its comment, and ends with a blank line. */
 typedef struct Definition {
-  const char *at, *name; /* `name`: "onnx_LRN(x, ..", NULL after the last one */
+  const char *at, *name; /* `name`: "pad_same(x, ..", NULL after the last one */
   size_t n;              /* bytes, without the blank line */
 } Definition;
 
@@ -53,83 +69,4 @@ void prelude_print(Reader *r, Text *out)
   const char *from = strstr(import_prelude, "\n\n"); /* behind the comment of the file */
   for (Definition d = next_definition(from); d.name; d = next_definition(d.at + d.n))
     if (is_needed(r, &d)) text_printf(out, "%.*s\n\n", (int)d.n, d.at);
-}
-
-/* ---- calls: onnx_GatherND(x, i, batch_dims=1) ---- */
-
-/* The text of an input whose numbers a function needs when the job compiles: "3", "[1, 2]". */
-static const char *known_input(Reader *r, const Value *v, const char *name, bool whole)
-{
-  double number;
-  if (v && v->kind == VALUE_items && v->shape->rank == 1)
-    return text(r, "[%s]", list_text(r, v->item, v->n));
-  if (v && v->kind == VALUE_items && v->n == 1) return item_text(r, v->item[0]);
-  if (v && one_number(v, &number)) return whole ? text(r, "%.0f", number) : float_text(r, number);
-  if (v && v->kind == VALUE_weight && rank_of(v) == 1 && tensor_elements(v->tensor) <= MOST_ITEMS) {
-    Text all = text_new(r->arena);
-    for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
-      list_add(&all, float_text(r, tensor_real(v->tensor, i)));
-    return text(r, "[%s]", all.at ? all.at : "");
-  }
-  return refuse(r, text(r, "with a computed %s", name)), "0";
-}
-
-static const char *attribute_text(Reader *r, const OnnxAttribute *a)
-{
-  Item *at;
-  uint32_t n;
-  attribute(r, a->name);
-  if (a->has_i) return text(r, "%" PRId64, a->i);
-  if (a->has_f) return float_text(r, (double)a->f);
-  if (a->n_ints && attr_list(r, a->name, &at, &n)) return text(r, "[%s]", list_text(r, at, n));
-  const char *word = attr_word(r, a->name, "");
-  bool plain =
-      *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
-  if (!plain) refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute")));
-  return text(r, "\"%s\"", plain ? word : "");
-}
-
-/* Bytes of "axes: list = [0, 2, 3]" */
-static size_t parameter_size(const char *at)
-{
-  size_t n = 0;
-  for (int depth = 0; depth || (at[n] != ',' && at[n] != ')'); n++)
-    depth += (at[n] == '[') - (at[n] == ']');
-  return n;
-}
-
-/* Parameters without a default are inputs. Those with a type must be known when the job compiles.
- * The others are attributes, or inputs that may be absent: "bias=none". */
-bool read_prelude(Reader *r, const char *more)
-{
-  const char *name = text(r, "onnx_%s", r->node->op_type);
-  const char *at = strstr(import_prelude, text(r, "\ndef %s(", name));
-  Text all = text_new(r->arena);
-  if (!at) return false;
-  at = strchr(at, '(') + 1;
-  for (size_t i = 0; *at != ')'; i++) {
-    size_t size = name_size(at), n = parameter_size(at);
-    const char *parameter = arena_strndup(r->arena, at, size);
-    bool typed = at[size] == ':', missing = memchr(at, '=', n) != NULL,
-         whole = strncmp(at + size, ": int", 5) == 0;
-    at += n + strspn(at + n, ", ");
-    if (typed && missing) continue; /* an attribute */
-    bool given = in(r, i) != NULL;
-    if (!given && missing) continue;
-    const char *value =
-        given && !typed ? whole_ref(r, in(r, i)) : known_input(r, in(r, i), parameter, whole);
-    list_add(&all, missing ? text(r, "%s=%s", parameter, value) : value);
-  }
-  for (size_t i = 0; i < r->node->n_attribute; i++) {
-    const OnnxAttribute *a = r->node->attribute[i];
-    if (a->name && name_size(a->name) == strlen(a->name))
-      list_add(&all, text(r, "%s=%s", a->name, attribute_text(r, a)));
-  }
-  if (*more) list_add(&all, more);
-  const char *call = text(r, "%s(%s)", name, all.at ? all.at : "");
-  give_results(r, call, n_results(r));
-  bool several = n_results(r) == 1 && !r->dropped && result(r, 0) && !result(r, 0)->shape;
-  if (several) r->steps.n--; /* only the first result is needed */
-  if (several) give(r, text(r, "%s[0]", call));
-  return true;
 }

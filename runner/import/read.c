@@ -83,13 +83,6 @@ const char *list_text(const Reader *r, const Item *at, uint32_t n)
   return n ? all.at : "";
 }
 
-const char *pair_text(const Reader *r, const Item *at, uint32_t n)
-{
-  bool same = n > 0;
-  for (uint32_t i = 0; i < n; i++) same = same && !at[i].text && at[i].n == at[0].n;
-  return same ? item_text(r, at[0]) : text(r, "[%s]", list_text(r, at, n));
-}
-
 /* The sizes of a value: "2, 3" */
 static const char *sizes_text(Reader *r, const Value *v)
 {
@@ -319,13 +312,6 @@ double attr_real(Reader *r, const char *name, double missing)
 {
   const OnnxAttribute *a = attribute(r, name);
   return a && a->has_f ? (double)a->f : missing;
-}
-
-const char *attr_word(Reader *r, const char *name, const char *missing)
-{
-  const OnnxAttribute *a = attribute(r, name);
-  if (!a || !a->has_s) return missing;
-  return arena_strndup(r->arena, (const char *)a->s.data, a->s.len);
 }
 
 bool attr_list(Reader *r, const char *name, Item **out, uint32_t *n)

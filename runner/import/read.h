@@ -5,6 +5,7 @@
  * references: "$12" is value 12, "#5" is member 5. So "relu(#5($12))" calls a layer. A reference
  * is replaced when the step is printed, since names depend on the module that contains it. */
 #pragma once
+#include "compiler/syntax/ast.h"
 #include "runner/onnx/file.h"
 #include "name_map.h"
 
@@ -174,7 +175,9 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const Re
 
 /* ---- sizes.c ---- */
 
-typedef enum Vary { VARY_all, VARY_batch, VARY_none } Vary; /* in the second choice */
+/* What differs in the second choice. Tables, such as those of positions, limit sizes: then smaller
+ * ones may fit. */
+typedef enum Vary { VARY_more, VARY_less, VARY_batch, VARY_none } Vary;
 
 /* Sets the shapes of the arguments. AMPC_BAD_USAGE: a given size does not fit. */
 ampc_status sizes_choose(Reader *r, const char *const *given, uint32_t n, Vary vary);
@@ -196,6 +199,21 @@ void ask_tensor(Reader *r, const Value *v); /* its shape and type are known */
 void ask_layer(Reader *r, uint32_t member); /* refuses the node if the compiler does */
 /* Finds the shapes and types of a step's results, or refuses the node. */
 void ask_step(Reader *r, const Step *s);
+/* Why a node is refused: an assertion of the prelude begins with the op. */
+const char *reason_of(const Reader *r, const char *message);
+
+const Function *ask_function(const Reader *r, const char *name); /* of the prelude; NULL: none */
+void ask_enter(Reader *r); /* forgets the variables of functions */
+/* Sets a variable of the function to the value of a text, or of `known`, an expression of the
+ * function. False after refusing. */
+bool ask_bind(Reader *r, const char *name, const char *value, const Expr *known);
+/* The text of an expression's value if the job knows it when it compiles, and it is the same at
+ * both choices; VARIES if it is not the same; "" of a tensor. NULL after refusing the node. */
+const char *ask_value(Reader *r, const Expr *e);
+extern const char VARIES[];
+/* Finds the number that an expression is. False after refusing. */
+bool ask_item(Reader *r, const char *code, Item *out);
+const char *ask_source(const Reader *r, uint32_t from, uint32_t end); /* the prelude's text there */
 
 /* ---- read.c: what the functions for ops use ---- */
 
@@ -220,7 +238,6 @@ int64_t rank_of(const Value *v); /* -1: it is a sequence */
 const OnnxAttribute *attribute(Reader *r, const char *name);
 int64_t attr_number(Reader *r, const char *name, int64_t missing);
 double attr_real(Reader *r, const char *name, double missing);
-const char *attr_word(Reader *r, const char *name, const char *missing);
 /* Reads an attribute that is a list of integers. Returns false if it is absent. */
 bool attr_list(Reader *r, const char *name, Item **out, uint32_t *n);
 
@@ -231,8 +248,6 @@ const char *float_text(const Reader *r, double v); /* "0.1" for the nearest f32 
 const char *item_text(const Reader *r, Item i);
 const char *list_text(const Reader *r, const Item *at, uint32_t n); /* "1, 2" */
 void list_add(Text *list, const char *entry);
-/* "2" if all numbers are equal, else "[1, 2]" */
-const char *pair_text(const Reader *r, const Item *at, uint32_t n);
 
 /* Results of the node at work. */
 Value *result(Reader *r, size_t i);                                /* NULL: nobody needs it */
@@ -265,7 +280,7 @@ const char *operand(Reader *r, size_t i);
 
 /* ---- prelude.c ---- */
 
-const char *prelude_text(void);           /* definitions of functions for ops that jobs lack */
+const char *prelude_text(Reader *r);      /* definitions of functions for ops of ONNX */
 void prelude_print(Reader *r, Text *out); /* those that the steps call */
 
 /* ---- tensors.c ---- */
@@ -309,6 +324,10 @@ bool is_made_up(Reader *r, const char *name);
  * as in a new net. A matrix that several layers have is a tied weight. */
 bool stored_once(const OnnxTensor *t);
 void find_places(Reader *r); /* fills r->places */
+/* The inputs that are weights of a layer: bit i is input i. *stem: what such a layer without a name
+ * is called. 0: the op is no layer. */
+unsigned weight_inputs(const char *op, const char **stem);
+enum { CELL_INPUTS = 14 }; /* of recurrent layers */
 /* Whether a value goes to a recurrent layer as its weight, through ops that move elements. */
 bool feeds_cells(Reader *r, const char *name);
 /* Fills r->trained with names that are separated by commas. */

@@ -1,79 +1,6 @@
-/* Elementwise ops, reductions, activations. */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
+/* Elementwise ops. */
 #include <string.h>
 #include "read_ops.h"
-
-/* ---- expressions from tables ---- */
-
-typedef struct ReadForm {
-  const char *onnx, *usual, *general; /* see read_forms.def */
-} ReadForm;
-static const ReadForm forms[] = {
-#define READ_FORM(onnx, usual, general) {#onnx, usual, general},
-#include "read_forms.def"
-#define AMPC_ONNX(op, onnx, text) {#onnx, text, ""},
-#include "runner/onnx/onnx.def"
-};
-
-/* Appends the value of an attribute "{alpha=0.01}". Returns the end of it. */
-static const char *add_attribute(Reader *r, const char *at, Text *out, bool *usual)
-{
-  const char *equals = strchr(at, '=');
-  const char *name = arena_strndup(r->arena, at + 1, (size_t)(equals - at) - 1);
-  const OnnxAttribute *a = attribute(r, name);
-  double missing = strtod(equals + 1, NULL),
-         value = a && a->has_i ? (double)a->i : attr_real(r, name, missing);
-  *usual = *usual && (float)value == (float)missing;
-  text_puts(out, float_text(r, value));
-  return strchr(at, '}') + 1;
-}
-
-/* Puts operands and attributes into a form. Returns NULL if it has more operands than the node. */
-static const char *filled(Reader *r, const char *form, const char *const *operands, size_t n,
-                          bool *usual)
-{
-  Text out = text_new(r->arena);
-  *usual = true;
-  while (*form) {
-    size_t i = form[0] == '$' ? (size_t)(form[1] - '0') : 0;
-    if (form[0] == '{') {
-      form = add_attribute(r, form, &out, usual);
-      continue;
-    }
-    if (i >= n) return NULL;
-    bool bracket = form[0] == '$' && operands[i][0] == '-' && strncmp(form + 2, " **", 3) == 0;
-    if (form[0] == '$')
-      text_printf(&out, bracket ? "(%s)" : "%s", operands[i]);
-    else
-      text_add(&out, form, 1);
-    form += form[0] == '$' ? 2 : 1;
-  }
-  return out.at ? out.at : "";
-}
-
-/* Reads a node whose op is a row of onnx.def or read_forms.def. False: it is in neither. */
-static bool read_form(Reader *r)
-{
-  const ReadForm *f = NULL;
-  const char *all[4] = {0}, *usual_form, *general;
-  size_t n = r->node->n_input < 4 ? r->node->n_input : 4;
-  bool usual, ignored;
-  for (size_t i = 0; i < sizeof forms / sizeof *forms && !f; i++)
-    if (strcmp(forms[i].onnx, r->node->op_type) == 0) f = &forms[i];
-  if (!f) return false;
-  for (size_t i = 0; i < n; i++) all[i] = in(r, i) ? operand(r, i) : "";
-  general = filled(r, f->general, all, n, &usual);
-  usual_form = filled(r, f->usual, all, n, &ignored);
-  if (!usual && *f->general == '!')
-    refuse(r, text(r, "unless its attributes are %s", f->general + 1));
-  else if (!usual_form || !general)
-    refuse(r, "with too few inputs");
-  else
-    give(r, usual ? usual_form : general);
-  return true;
-}
 
 typedef void ReadOp(Reader *r);
 
@@ -115,32 +42,13 @@ void read_op(Reader *r)
   r->asked_inputs = r->asked_attributes = 0;
   if (function)
     function(r);
-  else if (!standard || !(read_form(r) || read_prelude(r, "")))
+  else if (!standard || !read_prelude(r))
     return refuse(r, "");
   if (!r->dropped && strcmp(op, "Constant") != 0) check_known(r);
+  if (!r->dropped) keep_number(r);
 }
 
 /* ---- two operands ---- */
-
-static double computed(char op, double a, double b)
-{
-  switch (op) {
-  case 'A':
-    return a + b;
-  case 'S':
-    return a - b;
-  case 'M':
-    return a * b;
-  case 'D':
-    return a / b;
-  case 'P':
-    return pow(a, b);
-  case 'x':
-    return fmax(a, b);
-  default:
-    return fmin(a, b);
-  }
-}
 
 /* The letter of an op: its first one, but Max x, Min n, Mod d. */
 static char letter_of(const char *op)
@@ -195,11 +103,7 @@ static bool read_known_pair(Reader *r, char letter, Value *a, Value *b)
   if (bias) return give_value(r, a->bias_of ? a : b), true;
   if (is_neutral(letter, a, b)) return give_value(r, a), true;
   if (mixes_types(a, b)) return read_mask(r, a, b), true;
-  bool numbers = a->kind == VALUE_number && b->kind == VALUE_number && letter != 'd' &&
-                 (a->n == 0 || b->n == 0);
-  const Value *shape = a->n ? a : b;
-  if (numbers) give_number(r, computed(letter, a->number, b->number), shape->item, shape->n);
-  return numbers;
+  return false;
 }
 
 void read_binary(Reader *r)
@@ -215,7 +119,7 @@ void read_binary(Reader *r)
   if (letter == 'd') return give(r, text(r, "%s %% %s", operand(r, 0), operand(r, 1)));
   if (letter == 'P' && whole && b->type != type && type_word(type))
     return give(r, text(r, "(%s ** %s).to(%s)", operand(r, 0), operand(r, 1), type_word(type)));
-  read_form(r);
+  read_prelude(r);
 }
 
 /* Max, Min, Sum, Mean of any number of operands. */
@@ -244,178 +148,5 @@ void read_compare(Reader *r)
   bool both = b && r->node->op_type[0] == 'A';
   if (both && (is_neutral('&', a, b) || is_neutral('&', b, a)))
     return give_value(r, is_neutral('&', a, b) ? a : b);
-  read_form(r);
-}
-
-static double negative(double x)
-{
-  return -x;
-}
-
-/* Computes a number of a number. */
-void read_unary(Reader *r)
-{
-  static const struct {
-    const char *op;
-    double (*of)(double);
-  } functions[] = {{"Sqrt", sqrt}, {"Floor", floor}, {"Ceil", ceil}, {"Neg", negative}};
-  Value *x = in(r, 0);
-  for (size_t i = 0; x->kind == VALUE_number && i < sizeof functions / sizeof *functions; i++)
-    if (strcmp(functions[i].op, r->node->op_type) == 0)
-      return give_number(r, functions[i].of(x->number), x->item, x->n);
-  read_form(r);
-}
-
-/* ---- reductions ---- */
-
-typedef struct Reduction {
-  const char *onnx, *form; /* # stands for the axes and keepdim */
-  bool one;                /* the function takes only one axis */
-  const char *scalar;      /* the function of a tensor without axes; NULL: it is the tensor */
-} Reduction;
-static const Reduction reductions[] = {{"ReduceMean", "$.mean(#)", false, NULL},
-                                       {"ReduceSum", "$.sum(#)", false, NULL},
-                                       {"ReduceMax", "$.amax(#)", false, NULL},
-                                       {"ReduceMin", "$.amin(#)", false, NULL},
-                                       {"ReduceProd", "$.prod(#)", true, NULL},
-                                       {"ReduceL1", "norm($, 1.0, #)", false, "abs"},
-                                       {"ReduceL2", "norm($, 2.0, #)", false, "abs"},
-                                       {"ReduceSumSquare", "sum(square($), #)", false, "square"},
-                                       {"ReduceLogSum", "log(sum($, #))", false, "log"},
-                                       {"ReduceLogSumExp", "logsumexp($, #)", true, NULL}};
-
-static const char *reduced(Reader *r, const char *form, const char *x, const Item *axes, uint32_t n,
-                           bool keep)
-{
-  const char *which = n == 0   ? ""
-                      : n == 1 ? list_text(r, axes, 1)
-                               : text(r, "[%s]", list_text(r, axes, n));
-  const char *all = text(r, "%s%s%s", which, n && keep ? ", " : "", keep ? "keepdim=true" : "");
-  const char *mark = strchr(form, '#'), *end = mark;
-  if (!*all && mark[-1] == ' ') mark -= 2;
-  size_t before = strcspn(form, "$");
-  return text(r, "%.*s%s%.*s%s%s", (int)before, form, x, (int)((size_t)(mark - form) - before - 1),
-              form + before + 1, all, end + 1);
-}
-
-/* Whether the axes are the last two of an image. */
-static bool is_global_pool(const Value *x, const Item *axes, uint32_t n)
-{
-  int64_t a = 0, b = 0;
-  if (n == 2) a = axis_of(x, axes[0].n), b = axis_of(x, axes[1].n);
-  return n == 2 && rank_of(x) == 4 && ((a == 2 && b == 3) || (a == 3 && b == 2));
-}
-
-static int by_size(const void *a, const void *b)
-{
-  const Item *x = a, *y = b;
-  return x->n < y->n ? -1 : x->n > y->n;
-}
-
-/* Reads the axes of a reduction, from 0 on in rising order; none are listed: all. */
-static bool read_reduced(Reader *r, int64_t rank, Item **axes, uint32_t *n)
-{
-  read_axes(r, 1, axes, n);
-  if (r->dropped) return false;
-  for (uint32_t i = 0; i < *n; i++) {
-    (*axes)[i].n += (*axes)[i].n < 0 ? rank : 0;
-    if ((*axes)[i].n < 0 || (*axes)[i].n >= rank)
-      return refuse(r, "along an axis that is out of range"), false;
-  }
-  qsort(*axes, *n, sizeof **axes, by_size);
-  return true;
-}
-
-/* Jobs sum such integers in i64. */
-static bool is_narrow(const Value *x)
-{
-  return x->type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
-         x->type == ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
-}
-
-static const char *reduced_text(Reader *r, const Reduction *how, const Value *x, Item *axes,
-                                uint32_t n, bool keep)
-{
-  const char *all = whole_ref(r, x), *form = how->form;
-  if (x->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
-    form = how == &reductions[2] ? "any($, #)" : "all($, #)";
-  if (rank_of(x) == 0) return how->scalar ? text(r, "%s(%s)", how->scalar, all) : all;
-  bool one = how->one || *form == 'a'; /* along one axis after the other */
-  if (n == 0 && (keep || one))
-    for (; n < rank_of(x); n++) axes[n].n = n;
-  for (uint32_t i = n; one && i-- > 0;) all = reduced(r, form, all, &axes[i], 1, keep);
-  if (!one) all = reduced(r, form, all, axes, n, keep);
-  return is_narrow(x) ? text(r, "%s.to(%s)", all, type_word(x->type)) : all;
-}
-
-void read_reduce(Reader *r)
-{
-  Value *x = in(r, 0);
-  Item *axes;
-  uint32_t n = 0, row = 0;
-  int64_t rank = rank_of(x);
-  bool keep = attr_number(r, "keepdims", 1) != 0,
-       noop = attr_number(r, "noop_with_empty_axes", 0) != 0;
-  while (strcmp(reductions[row].onnx, r->node->op_type) != 0) row++;
-  if (!read_reduced(r, rank, &axes, &n)) return;
-  if (n == 0 && noop)
-    return row < 5 ? give_value(r, x) : refuse(r, "with noop_with_empty_axes=1 and no axes");
-  if (row == 0 && keep && is_global_pool(x, axes, n))
-    return give(r, text(r, "adaptive_avg_pool2d(%s, 1)", whole_ref(r, x)));
-  give(r, reduced_text(r, &reductions[row], x, axes, n, keep));
-}
-
-/* ---- activations ---- */
-
-/* Before opset 13 over all axes from one on. */
-void read_softmax(Reader *r)
-{
-  int64_t axis = attr_number(r, "axis", r->opset < 13 ? 1 : -1);
-  Value *x = in(r, 0);
-  const char *name = r->node->op_type[0] == 'L' ? "log_softmax" : "softmax";
-  bool last = axis == -1 || axis == rank_of(x) - 1;
-  if (last || r->opset >= 13)
-    return give(r, text(r, "%s(%s, %" PRId64 ")", name, whole_ref(r, x), axis));
-  axis = axis_of(x, axis);
-  give(r, text(r, "%s(%s.flatten(%" PRId64 "), -1).reshape(%s.shape)", name, whole_ref(r, x), axis,
-               whole_ref(r, x)));
-}
-
-/* An input, or an attribute of older versions; `missing` if neither is there. */
-static bool bound(Reader *r, size_t i, const char *name, double missing, double *out)
-{
-  Value *v = in(r, i);
-  if (v) return one_number(v, out);
-  *out = attr_real(r, name, missing);
-  return true;
-}
-
-void read_clip(Reader *r)
-{
-  double low, high;
-  const char *x = whole_ref(r, in(r, 0));
-  const Value *min = in(r, 1), *max = in(r, 2);
-  if (!bound(r, 1, "min", -INFINITY, &low) || !bound(r, 2, "max", INFINITY, &high))
-    return refuse(r, "with computed bounds");
-  bool whole = (min || max) && (!min || is_known(min)) && (!max || is_known(max)); /* of integers */
-  if (low == 0 && high == 6 && !whole) return give(r, text(r, "relu6(%s)", x));
-  const char *from = min && whole ? item_text(r, min->item[0]) : float_text(r, low),
-             *to = max && whole ? item_text(r, max->item[0]) : float_text(r, high);
-  if (isinf(high)) return give(r, text(r, "clamp(%s, min=%s)", x, from));
-  if (isinf(low)) return give(r, text(r, "clamp(%s, max=%s)", x, to));
-  give(r, text(r, "clamp(%s, %s, %s)", x, from, to));
-}
-
-void read_gelu(Reader *r)
-{
-  bool tanh = strcmp(attr_word(r, "approximate", "none"), "tanh") == 0;
-  give(r, text(r, "gelu(%s%s)", whole_ref(r, in(r, 0)), tanh ? ", approximate=\"tanh\"" : ""));
-}
-
-void read_hard_sigmoid(Reader *r)
-{
-  double alpha = attr_real(r, "alpha", 0.2), beta = attr_real(r, "beta", 0.5);
-  const char *x = whole_ref(r, in(r, 0));
-  if ((float)alpha == 1.0f / 6 && beta == 0.5) return give(r, text(r, "hardsigmoid(%s)", x));
-  give(r, text(r, "clamp(%s * %s + %s, 0.0, 1.0)", x, float_text(r, alpha), float_text(r, beta)));
+  read_prelude(r);
 }

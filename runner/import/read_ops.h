@@ -16,21 +16,10 @@ bool read_drawn(Reader *r);
 /* Computes the node if its inputs are small integer tensors, or weights of recurrent layers. False:
  * they are not. */
 bool read_folded(Reader *r);
+/* A number whose elements the node has moved is one again, with the sizes of the result. */
+void keep_number(Reader *r);
 /* Returns a tensor of n axes that amp import makes. The caller writes its `bytes` bytes. */
 Value *made_tensor(Reader *r, int32_t type, size_t bytes, const int64_t *dims, size_t n);
-void give_rows(Reader *r, const Value *made); /* makes such a tensor result 0 */
-/* The shape of a result that has the elements of the first input in the same order, which has these
- * sizes; -1: a size that follows from the others. False after refusing. */
-bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n);
-bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n); /* of a Transpose */
-
-typedef struct Cut { /* along an axis */
-  int64_t axis, step;
-  Item start, stop;
-} Cut;
-bool read_cuts(Reader *r, Cut *cuts, uint32_t *n); /* of a Slice; false: they are computed */
-/* Python's bounds of a slice with a number as size. */
-void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end);
 /* Reads a list of integers: input i, or in older versions an attribute. False: it is absent; or
  * computed, which refuses the node. */
 bool read_list(Reader *r, size_t i, const char *name, Item **at, uint32_t *n);
@@ -39,15 +28,18 @@ bool read_axes(Reader *r, size_t i, Item **at, uint32_t *n);
 bool is_weight(const Value *v);             /* a tensor of the file that trains */
 bool is_all(const Value *v, double number); /* a constant or buffer; all elements are the number */
 bool is_zero(const Value *v);               /* PyTorch writes zeros for a layer without a bias */
-/* An index along an axis; constants lose numbers below 0. */
-const char *index_ref(Reader *r, const Value *index, int64_t size);
-/* Reads the node as a call of a function of prelude.amp, with more arguments. False: there is none
- * for the op. */
-bool read_prelude(Reader *r, const char *more);
-uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
-/* Whether a result but the first one is needed. */
-bool others_needed(Reader *r);
+/* Makes the layer of the node at work from its weights, as ONNX has them; weights[2] may be NULL.
+ * The layer's path is that of the module around it; further ones of the module are called cells_l1
+ * .. */
+const char *cells_layer(Reader *r, const char *stem, const char *made, Value *const *weights);
 
+/* ---- inline.c ---- */
+/* Reads the node as a call of a function of ops.amp. False: there is none for the op. */
+bool read_prelude(Reader *r);
+/* The code that a function of the prelude returns. The first n parameters are given; others are
+ * inputs and attributes of the node. NULL after refusing. */
+const char *call_prelude(Reader *r, const char *function, const char *const *given, uint32_t n);
+uint32_t n_results(Reader *r); /* up to the last one that is needed; at least 1 */
 ampc_status read_scan(Reader *r);
 ampc_status read_inner(Reader *r,
                        const OnnxGraph *g); /* tensors and nodes of a graph of the node */

@@ -112,6 +112,37 @@ void read_cast_like(Reader *r)
   give_value(r, x); /* numbers have the type of what they meet */
 }
 
+/* A list of n equal integers, whose number is known when the job compiles. */
+static void give_equal_items(Reader *r, int64_t number, const Value *shape, int32_t type)
+{
+  int64_t n = shape->n ? shape->item[0].n : 1;
+  Item *to = arena_array(r->arena, Item, (size_t)n + 1);
+  for (int64_t i = 0; i < n; i++) to[i].n = number;
+  give_shaped_items(r, to, &n, shape->n, type);
+}
+
+/* `value` is a tensor of one element; without it, f32 0. */
+void read_constant_of_shape(Reader *r)
+{
+  const Value *shape = in(r, 0), *y = result(r, 0);
+  const OnnxAttribute *a = attribute(r, "value");
+  if (shape->kind != VALUE_items || shape->n > READ_RANK)
+    return refuse(r, "with a computed shape, or one of more than 6 axes");
+  if (a && a->t && tensor_load(r, a->t)) return refuse(r, ampc_last_error());
+  if (a && (!a->t || tensor_elements(a->t) != 1))
+    return refuse(r, "with a value that is not one number");
+  int32_t type = a ? a->t->data_type : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+  if (y) r->values.at[y->id]->type = type;
+  if (onnx_is_float(type))
+    return give_number(r, a ? tensor_real(a->t, 0) : 0, shape->item, shape->n);
+  bool list = shape->n < 2 && is_known(shape);
+  for (uint32_t i = 0; i < shape->n; i++)
+    list = list && shape->item[i].n >= 0 && shape->item[i].n <= MOST_ITEMS;
+  if (list) return give_equal_items(r, tensor_int(a->t, 0), shape, type);
+  give(r, text(r, "full([%s], %" PRId64 ", dtype=%s)", list_text(r, shape->item, shape->n),
+               tensor_int(a->t, 0), type_word(type)));
+}
+
 /* ---- sizes ---- */
 
 void read_shape(Reader *r)
@@ -142,6 +173,23 @@ void read_size(Reader *r)
   give_items(r, to, 1, true);
 }
 
+/* An index along an axis; constants lose numbers below 0. */
+static const char *index_ref(Reader *r, const Value *v, int64_t size)
+{
+  bool negative = false;
+  if (is_known(v)) {
+    Value own = *v;
+    own.item = arena_array(r->arena, Item, v->n + 1);
+    for (uint32_t i = 0; i < v->n; i++)
+      own.item[i].n = v->item[i].n + (v->item[i].n < 0 ? size : 0);
+    return ref(r, &own);
+  }
+  for (int64_t i = 0; v->kind == VALUE_weight && !negative && i < tensor_elements(v->tensor); i++)
+    negative = tensor_int(v->tensor, i) < 0;
+  const char *at = ref(r, v);
+  return negative ? text(r, "where(%s < 0, %s + %" PRId64 ", %s)", at, at, size, at) : at;
+}
+
 void read_gather(Reader *r)
 {
   Value *x = in(r, 0), *at = in(r, 1);
@@ -158,13 +206,6 @@ void read_gather(Reader *r)
   const char *before = "";
   for (int64_t i = 0; i < axis; i++) before = text(r, "%s:, ", before);
   give(r, text(r, "%s[%s%s]", whole_ref(r, x), before, ref(r, at)));
-}
-
-static const char *bound_text(Reader *r, const Value *v)
-{
-  double number = 0;
-  if (v->kind == VALUE_items) return item_text(r, v->item[0]);
-  return one_number(v, &number) ? float_text(r, number) : "";
 }
 
 /* Gives the numbers of a short range, such as axes, as items. */
@@ -185,37 +226,13 @@ static bool range_items(Reader *r, const Value *from, const Value *to, const Val
 
 void read_range(Reader *r)
 {
-  Value *from = in(r, 0), *to = in(r, 1), *step = in(r, 2);
-  double number;
-  bool zero = is_known(from) && from->item[0].n == 0, one = is_known(step) && step->item[0].n == 1;
-  for (size_t i = 0; i < 3; i++) {
-    const Value *v = in(r, i);
-    if (!v || !(one_number(v, &number) || (v->kind == VALUE_items && v->n == 1)))
-      return refuse(r, "with computed bounds");
-  }
-  const char *type = from->type && from->type != ONNX__TENSOR_PROTO__DATA_TYPE__INT64
-                         ? type_word(from->type)
-                         : NULL;
-  const char *end = type && strcmp(type, "f32") != 0 ? text(r, ", dtype=%s", type) : "",
-             *all = zero && one ? text(r, "arange(%s%s)", bound_text(r, to), end)
-                                : text(r, "arange(%s, %s, %s%s)", bound_text(r, from),
-                                       bound_text(r, to), bound_text(r, step), end);
-  if (!range_items(r, from, to, step)) return give(r, all);
-  if (result(r, 0) && result(r, 0)->n) result(r, 0)->printed = all;
-}
-
-void read_concat(Reader *r)
-{
-  Text all = text_new(r->arena);
-  int64_t axis = attr_number(r, "axis", 0);
-  for (size_t i = 0; i < r->node->n_input; i++) {
-    int64_t size;
-    if (!in(r, i)) return refuse(r, "without an input");
-    bool empty = in(r, i)->kind == VALUE_number && size_of(in(r, i), axis, &size) && size == 0;
-    if (!empty) list_add(&all, whole_ref(r, in(r, i)));
-  }
-  if (!all.at) return refuse(r, "of no elements");
-  give(r, text(r, "cat([%s], dim=%" PRId64 ")", all.at, axis));
+  bool items = range_items(r, in(r, 0), in(r, 1), in(r, 2));
+  Value *y = result(r, 0);
+  const char *code = items && (!y || y->n == 0) ? NULL : call_prelude(r, "onnx_Range", NULL, 0);
+  if (code && items)
+    y->printed = code;
+  else if (code)
+    give(r, code);
 }
 
 /* ---- shapes ---- */
@@ -254,78 +271,11 @@ static bool mark_axes(Reader *r, const Item *at, uint32_t n, int64_t rank, bool 
   return true;
 }
 
-/* Marks the axes that Unsqueeze adds or Squeeze takes away; *rank: of the tensor with them. */
-static bool read_marks(Reader *r, const int64_t *dim, int64_t *rank, bool *marked)
-{
-  Item *at;
-  uint32_t n;
-  bool adds = *r->node->op_type == 'U', listed = read_axes(r, 1, &at, &n);
-  if (r->dropped) return false;
-  if (!listed && adds) return refuse(r, "without axes"), false;
-  for (uint32_t i = 0; !listed && i < *rank; i++) marked[i] = dim[i] == 1;
-  *rank += adds ? n : 0;
-  return !listed || mark_axes(r, at, n, *rank, marked);
-}
-
-bool view_shape(Reader *r, const int64_t *dim, uint32_t rank, Item *to, uint32_t *n)
-{
-  const char *op = r->node->op_type;
-  const Value *shape = in(r, 1);
-  int64_t all = rank, axis = attr_number(r, "axis", 1);
-  bool marked[READ_RANK] = {0}, adds = *op == 'U', keeps = attr_number(r, "allowzero", 0) == 0;
-  *n = 0;
-  if (strcmp(op, "Reshape") == 0) {
-    if (!shape || shape->kind != VALUE_items || shape->n > READ_RANK)
-      return refuse(r, "to a computed shape, or one of more than 6 axes"), false;
-    for (; *n < shape->n; ++*n) {
-      to[*n] = shape->item[*n];
-      bool kept = keeps && !to[*n].text && to[*n].n == 0 && *n < rank;
-      if (kept) to[*n].n = dim[*n];
-    }
-    return true;
-  }
-  if (strcmp(op, "Flatten") == 0) {
-    to[0] = to[1] = (Item){.n = 1};
-    for (uint32_t i = 0; i < rank; i++) to[(int64_t)i >= axis + (axis < 0 ? rank : 0)].n *= dim[i];
-    return *n = 2, true;
-  }
-  if (*op != 'I' && !read_marks(r, dim, &all, marked)) return false;
-  for (uint32_t i = 0, k = 0; i < all; i++) {
-    if (!marked[i] || adds) to[(*n)++] = (Item){.n = marked[i] ? 1 : dim[k]};
-    k += !(marked[i] && adds);
-  }
-  return true;
-}
-
 /* Gives a value with the elements of x in the same order. A reshape of it becomes one of x. */
 static void give_view(Reader *r, Value *x, const char *expression)
 {
   give(r, expression);
   if (result(r, 0) && x->kind == VALUE_tensor) result(r, 0)->viewed = x->viewed ? x->viewed : x;
-}
-
-/* Unsqueeze and Squeeze. */
-void read_squeeze(Reader *r)
-{
-  Value *x = in(r, 0);
-  int64_t rank = rank_of(x);
-  bool marked[READ_RANK] = {0}, adds = *r->node->op_type == 'U';
-  if (rank < 0 || !read_marks(r, x->shape->dim[0], &rank, marked)) return;
-  if (x->kind == VALUE_number) {
-    Item to[READ_RANK];
-    uint32_t n = 0;
-    for (uint32_t i = 0, k = 0; i < rank; i++) {
-      if (!marked[i] || adds) to[n++] = marked[i] ? (Item){.n = 1} : x->item[k];
-      k += !(marked[i] && adds);
-    }
-    return give_number(r, x->number, to, n);
-  }
-  const char *y = whole_ref(r, x);
-  for (uint32_t i = 0; i < READ_RANK; i++) {
-    uint32_t axis = adds ? i : READ_RANK - 1 - i;
-    if (marked[axis]) y = text(r, "%s.%s(%u)", y, adds ? "unsqueeze" : "squeeze", axis);
-  }
-  give_view(r, x, y);
 }
 
 /* A size in terms of x, which the module at work has, if x has an axis of this size. */
@@ -394,32 +344,19 @@ void read_reshape(Reader *r)
 {
   Value *x = in(r, 0), *shape = in(r, 1);
   Item to[READ_RANK];
-  uint32_t n, open = 0;
-  if (!shape || shape->kind != VALUE_items) return refuse(r, "to a computed shape");
-  attribute(r, "allowzero"); /* view_shape() reads it */
+  bool keeps = attr_number(r, "allowzero", 0) == 0;
+  uint32_t n = shape ? shape->n : 0;
+  if (!shape || shape->kind != VALUE_items || n > READ_RANK || rank_of(x) < 0)
+    return refuse(r, "to a computed shape, or one of more than 6 axes");
   if (is_slope(r, x, shape)) return x->slopes = true, give_value(r, x);
-  if (rank_of(x) < 0 || !view_shape(r, x->shape->dim[0], (uint32_t)rank_of(x), to, &n)) return;
   for (uint32_t i = 0; i < n; i++) {
-    bool kept = !shape->item[i].text && shape->item[i].n == 0 && to[i].n != 0;
-    if (kept) to[i] = item_of_size(r, x, i);
-    open += !to[i].text && to[i].n <= 0;
+    bool kept = keeps && !shape->item[i].text && shape->item[i].n == 0 && i < rank_of(x);
+    to[i] = kept ? item_of_size(r, x, i) : shape->item[i];
   }
-  if (x->kind == VALUE_number && open == 0) return give_number(r, x->number, to, n);
   while (x->viewed) x = x->viewed;
   if (has_shape(x, to, n)) return give_value(r, x);
   const char *short_form = kept_axes(r, x, to, n);
   give_view(r, x, short_form ? short_form : reshape_text(r, x, to, n));
-}
-
-void read_flatten(Reader *r)
-{
-  int64_t rank = rank_of(in(r, 0)), axis = axis_of(in(r, 0), attr_number(r, "axis", 1));
-  const char *x = whole_ref(r, in(r, 0));
-  if (axis < 0) return refuse(r, "from an axis that is out of range");
-  if (axis == 0) return give(r, text(r, "%s.flatten().unsqueeze(0)", x));
-  if (axis == 1 && rank != 1) return give_view(r, in(r, 0), text(r, "%s.flatten(1)", x));
-  if (axis == rank) return give(r, text(r, "%s.flatten().unsqueeze(1)", x));
-  give(r, text(r, "%s.flatten(%" PRId64 ").flatten(0, %" PRId64 ")", x, axis, axis - 1));
 }
 
 void read_expand(Reader *r)
@@ -436,13 +373,12 @@ void read_expand(Reader *r)
     to[i] = asked ? shape->item[i + shape->n - n] : (Item){.n = 1};
     if (own >= 0 && !to[i].text && to[i].n == 1) to[i] = item_of_size(r, x, own);
   }
-  if (x->kind == VALUE_number) return give_number(r, x->number, to, n);
   if (has_shape(x, to, n)) return give_value(r, x);
   for (uint32_t i = 0; i < n; i++) to[i] = local_item(r, x, to[i]);
   give(r, text(r, "%s.expand(%s)", whole_ref(r, x), list_text(r, to, n)));
 }
 
-bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n)
+static bool read_perm(Reader *r, uint32_t rank, Item **to, uint32_t *n)
 {
   bool marked[READ_RANK] = {0};
   if (!attr_list(r, "perm", to, n))
@@ -472,7 +408,6 @@ void read_transpose(Reader *r)
     if (moved++ == 0) first = i;
     second = i;
   }
-  if (x->kind == VALUE_number) return give_number(r, x->number, turned, n);
   if (moved == 0) return give_value(r, x);
   if (is_weight(x) && n == 2 && y) {
     fill_value(r, y, VALUE_weight, 0, turned, n);

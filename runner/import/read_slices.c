@@ -5,8 +5,13 @@
 
 /* ---- slices ---- */
 
-/* Slice has its numbers in inputs; before opset 10 in attributes. */
-bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
+typedef struct Cut { /* along an axis */
+  int64_t axis, step;
+  Item start, stop;
+} Cut;
+
+/* Slice has its numbers in inputs; before opset 10 in attributes. False: they are computed. */
+static bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 {
   Item *starts, *ends, *axes, *steps;
   uint32_t n_ends, n_axes, n_steps;
@@ -25,30 +30,13 @@ bool read_cuts(Reader *r, Cut *cuts, uint32_t *n)
 }
 
 /* Python's bounds of a slice with a number as size. */
-void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
+static void clamp_cut(const Cut *cut, int64_t size, int64_t *from, int64_t *end)
 {
   int64_t low = cut->step < 0 ? -1 : 0, high = cut->step < 0 ? size - 1 : size;
   *from = cut->start.n < 0 ? cut->start.n + size : cut->start.n;
   *end = cut->stop.n < 0 ? cut->stop.n + size : cut->stop.n;
   *from = *from < low ? low : *from > high ? high : *from;
   *end = *end < low ? low : *end > high ? high : *end;
-}
-
-static void slice_number(Reader *r, const Value *x, const Cut *cuts, uint32_t n)
-{
-  Item shape[READ_RANK];
-  int64_t from, end;
-  for (int64_t i = 0; i < rank_of(x); i++) shape[i] = item_of_size(r, x, i);
-  for (uint32_t i = 0; i < n; i++) {
-    int64_t axis = axis_of(x, cuts[i].axis);
-    if (axis < 0 || axis >= rank_of(x) || shape[axis].text || cuts[i].start.text ||
-        cuts[i].stop.text || cuts[i].step < 1)
-      return refuse(r,
-                    "of a constant, with computed bounds, a step below 1 or an axis out of range");
-    clamp_cut(&cuts[i], shape[axis].n, &from, &end);
-    shape[axis].n = end > from ? (end - from + cuts[i].step - 1) / cuts[i].step : 0;
-  }
-  give_number(r, x->number, shape, (uint32_t)rank_of(x));
 }
 
 /* Makes a slice backwards one forwards, of the flipped tensor. False: the size of the axis is not
@@ -90,7 +78,6 @@ void read_slice(Reader *r)
   const char *subs[READ_RANK] = {0}, *all = "", *flips = "";
   int64_t last = -1;
   if (!read_cuts(r, cuts, &n)) return refuse(r, "with computed bounds");
-  if (x->kind == VALUE_number) return slice_number(r, x, cuts, n);
   for (uint32_t i = 0; i < n; i++) {
     int64_t axis = cuts[i].axis = axis_of(x, cuts[i].axis);
     if (axis < 0 || axis >= READ_RANK) return refuse(r, "along an axis that is out of range");

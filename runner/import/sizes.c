@@ -149,9 +149,10 @@ static Shape argument_shape(Reader *r, const Value *v, Vary vary)
       s.dim[1][i] = BATCH + (vary == VARY_none ? 0 : MORE_SAMPLES);
     } else {
       const Size *open = open_size(r, v, i);
-      s.dim[0][i] = open->at[0];
-      int64_t more = vary == VARY_all ? MORE * (open - r->sizes.at + 1) : 0;
-      s.dim[1][i] = open->at[0] + more;
+      int64_t place = open - r->sizes.at + 1; /* several sizes stay apart */
+      s.dim[0][i] = s.dim[1][i] = open->at[0];
+      if (vary == VARY_more) s.dim[1][i] += MORE * place;
+      if (vary == VARY_less) s.dim[1][i] = s.dim[1][i] / 2 + place;
     }
   }
   return s;

@@ -12,17 +12,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   Arena *arena = arena_create();
   OnnxModel *model;
   Reader r;
-  bool read = onnx_parse(arena, "fuzz.onnx", data, size, &model) == AMPC_OK &&
-              read_model(&r, arena, model, "fuzz.onnx", "/nonexistent", NULL) == AMPC_OK &&
-              !r.refused.n;
+  const ReadWishes file = {.path = "fuzz.onnx", .folder = "/nonexistent"};
   const JobWishes wishes = {.source = "fuzz.onnx", .weights = "fuzz.safetensors"};
   JobText text;
-  const char *job = read && job_text(&r, &wishes, &text) == AMPC_OK ? text.whole : NULL;
-  if (job) {
+  bool read = onnx_parse(arena, "fuzz.onnx", data, size, &model) == AMPC_OK &&
+              read_model(&r, arena, model, &file) == AMPC_OK && !r.refused.n;
+  if (read) {
+    job_text(&r, &wishes, &text);
     Options options = options_default();
     options.silent = true;
     Compile *c = compile_create(&options);
-    if (!compile_add_file(c, "fuzz.amp", job, strlen(job))) abort();
+    if (!compile_add_file(c, "fuzz.amp", text.whole, strlen(text.whole))) abort();
     compile_destroy(c);
   }
   arena_destroy(arena);

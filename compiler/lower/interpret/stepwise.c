@@ -12,6 +12,7 @@ struct Stepwise {
   Sizes sizes;
   Run run;
   Frame frame;
+  Scope *def; /* variables of a def */
 };
 
 Stepwise *stepwise_begin(Compile *c, const char *defs)
@@ -48,14 +49,19 @@ void stepwise_tensor(Stepwise *s, const char *name, ampc_dtype dtype, const int6
              append(l, none, OP_source, NULL, 0, ATTRS({"index", {.i = index}})), none);
 }
 
+static bool parse_line(Lower *l, const char *line, Ast *out)
+{
+  uint32_t base = diag_add_source(l->c, "<line>", line, (uint32_t)strlen(line), true);
+  l->work = 0; /* the limit is for one line */
+  return ast_parse_input(l->c, base, out);
+}
+
 bool stepwise_line(Stepwise *s, const char *line)
 {
   Lower *l = &s->l;
   Ast one = {0};
   uint32_t errors = diag_error_count(l->c);
-  uint32_t base = diag_add_source(l->c, "<line>", line, (uint32_t)strlen(line), false);
-  if (!ast_parse_input(l->c, base, &one)) return false;
-  l->work = 0; /* the limit is for one line */
+  if (!parse_line(l, line, &one)) return false;
   for (uint32_t i = 0; i < one.n; i++) {
     const Decl *d = one.at[i];
     if (d->kind == DECL_model)
@@ -78,4 +84,47 @@ Known stepwise_known(Stepwise *s, const char *name)
   memcpy(k.dim, dim, k.rank * sizeof *dim);
   k.dtype = tensor_dtype(l, d);
   return k;
+}
+
+void stepwise_enter(Stepwise *s)
+{
+  s->def = scope_new(&s->l, s->frame.scope, s->l.job, NULL);
+}
+
+bool stepwise_bind(Stepwise *s, const char *name, const char *value)
+{
+  Lower *l = &s->l;
+  Ast one = {0};
+  const Span none = {0, 0};
+  Datum d = d_of(D_absent);
+  if (name_size(value) == strlen(value)) d = lookup_quiet(l, s->frame.scope, value, none);
+  if (d_is(d, D_absent)) {
+    if (!parse_line(l, arena_printf(l->arena, "%s = %s", name, value), &one)) return false;
+    const Stmt *line = one.at[0]->as.function.body.at[0];
+    d = eval(l, s->frame.scope, line->as.assign.values.at[0]);
+  }
+  scope_bind(l, s->def, name, d, none);
+  return !d_is(d, D_error);
+}
+
+bool stepwise_bind_known(Stepwise *s, const char *name, const Expr *value)
+{
+  Datum d = eval(&s->l, s->def, value);
+  scope_bind(&s->l, s->def, name, d, value->span);
+  return !d_is(d, D_error);
+}
+
+const char *stepwise_value(Stepwise *s, const Expr *e)
+{
+  enum {
+    KNOWN = 1 << D_none | 1 << D_bool | 1 << D_int | 1 << D_float | 1 << D_str | 1 << D_list |
+            1 << D_dtype | 1 << D_function | 1 << D_op | 1 << D_class
+  };
+  Lower *l = &s->l;
+  l->work = 0;
+  Datum d = eval(l, s->def, e), around = d_list(&d, 1);
+  if (d_is(d, D_error)) return NULL;
+  if (around.holds & ~(uint32_t)KNOWN) return "";
+  const char *text = d_whole_text(l, around); /* strings are quoted in lists only */
+  return arena_strndup(l->arena, text + 1, strlen(text) - 2);
 }

@@ -1,6 +1,7 @@
 /* Elaborates a program line by line, for a caller that writes it and needs the shapes meanwhile. */
 #pragma once
 #include "compiler/base/compile.h"
+#include "compiler/syntax/ast_expr.h"
 #include "runtime/plan/ampc_plan.h"
 
 typedef struct Stepwise Stepwise;
@@ -23,3 +24,14 @@ void stepwise_tensor(Stepwise *s, const char *name, ampc_dtype dtype, const int6
  * false after messages. */
 bool stepwise_line(Stepwise *s, const char *line);
 Known stepwise_known(Stepwise *s, const char *name);
+
+/* ---- expressions of the defs ---- */
+void stepwise_enter(Stepwise *s); /* begins the variables of a def anew */
+/* Sets a variable of the def to the value of an expression of the lines. Returns false after
+ * messages. */
+bool stepwise_bind(Stepwise *s, const char *name, const char *value);
+/* The same for an expression of the def. */
+bool stepwise_bind_known(Stepwise *s, const char *name, const Expr *value);
+/* Returns the text of an expression's value if a job knows it when it compiles: "3", "[1, 2]". "":
+ * it is a tensor or the like. NULL after a message. */
+const char *stepwise_value(Stepwise *s, const Expr *e);

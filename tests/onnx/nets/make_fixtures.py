@@ -285,6 +285,17 @@ class Open(nn.Module):
         return torch.cat([F.max_pool2d(self.c(x), 4).amax((2, 3)), self.a(z)], 1)
 
 
+class Positions(nn.Module):
+    """A table of positions limits an open size."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places, self.out = nn.Embedding(11, 4), nn.Parameter(torch.randn(1, 20, 4)), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(self.words(x) + self.places[:, :x.shape[1]])
+
+
 def images(*sizes):
     return torch.rand(2, *sizes)
 
@@ -314,6 +325,8 @@ NETS = {  # net, arguments, options of the export
     "rows": (Rows, lambda: [torch.randn(2, 2, 3)], NEW | {"dynamic_shapes": (BATCH,)}),
     "open": (Open, lambda: [images(3, 27, 36), torch.randn(2, 4)],
              OLD | {"input_names": ["x", "z"], "dynamic_axes": {"x": {0: "n1", 2: "H", 3: "W"}, "z": {0: "n2"}}}),
+    "positions": (Positions, lambda: [torch.randint(0, 11, (2, 16))],
+                  NEW | {"dynamic_shapes": ({0: "N", 1: torch.export.Dim("S", max=20)},)}),
     "script": (Blocks, lambda: [images(1, 14, 14)], OLD | {"input_names": ["x"], "dynamic_axes": {"x": BATCH}}),
 }
 
