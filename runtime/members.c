@@ -308,8 +308,9 @@ ampc_status members_exchange(ampc_runtime *rt, const ampc_exchange *x, ampc_ref 
   rt->step_sent += exchange_sent(&rt->members, x);
   for (uint32_t i = 0; moves && i < rt->members.n; i++) same = same && rt->places[i] == at.offset;
   if (!same) return exchange_staged(rt, x, at.space);
-  return exchange_run(rt->device, &rt->members, x, rt->base[at.space] + at.offset,
-                      rt->apart[at.space], rt->stage + rt->stage_bytes);
+  char *base = rt->base[at.space], *stage = rt->stage; /* NULL: without bytes */
+  return exchange_run(rt->device, &rt->members, x, base ? base + at.offset : NULL,
+                      rt->apart[at.space], stage ? stage + rt->stage_bytes : NULL);
 }
 
 uint32_t ampc_step_part(const ampc_runtime *rt)

@@ -13,6 +13,10 @@ A result is kept under a key: a hash of what the test reads. These are
     tree. A test that READS `always` has no key and always runs;
   - the machine: processor, GPUs, installed packages, the variables of the environment that match VARIABLES below;
   - $TESTS_KEY: scripts/nightly sets it to the commit, so that results of other commits do not count.
+A test with TELLS in CMakeLists.txt has a second key. In place of its programs that key has
+  - what the command TELLS prints: for each job a hash of all that the compiler hands to the rest of the program;
+  - the rest of the program: PARTS below.
+So a change of the compiler that changes no text of these jobs does not run the test again. One known key is enough.
 tests/reads.py checks with strace that a test reads nothing else of the tree and the build.
 """
 import functools
@@ -24,6 +28,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 VARIABLES = re.compile(
@@ -31,6 +36,10 @@ VARIABLES = re.compile(
     r"(_.*)?|PYTHON.*|VIRTUAL_ENV"
 )
 SHARED = ["examples", "models", "tests/canonical.py", "tests/data", "tests/faults/lib.sh", "tests/quick"]
+PARTS = """CMakeFiles/*/runner/jit CMakeFiles/*/runner/selftest CMakeFiles/*/compiler/base CMakeFiles/*/compiler/graph
+    CMakeFiles/*/compiler/nvrtc CMakeFiles/*/compiler/kernel/nvrtc.c.o tests/CMakeFiles/simt_check.dir
+    libampcruntime.a libampcdata.a libampcformats.a libampcbase.a libampcplan.a""".split()
+TOLD = re.compile(r"^[0-9a-f]{32} .*", re.M)
 LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
 
@@ -71,6 +80,12 @@ def programs(build):
     return sorted({*files, f"{build}/share", f"{build}/shared", *libraries(build)})
 
 
+def parts(build):
+    found = {pattern: glob.glob(f"{build}/{pattern}") for pattern in PARTS}
+    assert all(found.values()), f"PARTS of kept.py names what {build} lacks: {found}"
+    return [path for paths in found.values() for path in paths]
+
+
 def read_by(build, command, more):
     """The files and folders that a test with this command reads, and what READS adds."""
     found = set(SHARED) | set(more)
@@ -90,23 +105,42 @@ def read_by(build, command, more):
 
 
 def inputs(build):
-    """READS of ampc_test: the paths of each test that has them."""
+    """READS and TELLS of ampc_test, for each test."""
     try:
         with open(f"{build}/tests/reads.tsv") as file:
-            return dict((line.split("\t")[0], line.split("\t")[1].split()) for line in file)
+            rows = [line.rstrip("\n").split("\t") for line in file]
     except FileNotFoundError:
         return {}
+    return {name: (reads.split(), tells.split()) for name, reads, tells in rows}
 
 
-def key_of(test, build, more):
+def environment_of(test):
     properties = {p["name"]: p["value"] for p in test["properties"]}
-    if "command" not in test or "always" in more:
-        return None
-    shown = [test["name"], test["command"], [properties.get("ENVIRONMENT"), properties.get("ENVIRONMENT_MODIFICATION")]]
+    return [properties.get("ENVIRONMENT"), properties.get("ENVIRONMENT_MODIFICATION")]
+
+
+def key_of(test, files, told=None):
+    shown = [test["name"], test["command"], environment_of(test)]
     environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k))
-    files = [(os.path.relpath(p, HOME), hash_of(p)) for p in read_by(build, test["command"], more)]
-    text = json.dumps([shown, environment, files, machine()]).replace(HOME, ".")
+    files = [(os.path.relpath(p, HOME), hash_of(p)) for p in files]
+    text = json.dumps([shown, environment, files, machine(), told]).replace(HOME, ".")
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def first_key(test, build, reads):
+    if "command" not in test or "always" in reads:
+        return None
+    return key_of(test, read_by(build, test["command"], reads))
+
+
+def second_key(test, build, reads, tells):
+    """The key with what TELLS prints. None if that command fails: then the test must run."""
+    told = subprocess.run(tells, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    jobs = sorted(TOLD.findall(told.stdout))
+    if told.returncode != 0 or not jobs:
+        return None
+    scripts = [word for word in test["command"] if not os.path.realpath(word).startswith(build + "/")]
+    return key_of(test, read_by(build, scripts, reads + parts(build)), jobs)
 
 
 def tests_of(build, options):
@@ -119,6 +153,12 @@ def results(into):
     with open(f"{into}/results.tsv", "a+") as file:
         file.seek(0)
         return {line.split("\t")[0]: line.split("\t")[1:4] for line in file}
+
+
+def keep(file, keys, name, done):
+    for key in keys:
+        file.write("\t".join([key or "-", name, *done, time.strftime("%F %H:%M")]) + "\n")
+    file.flush()
 
 
 def run(build, todo, keys, into, options):
@@ -138,8 +178,7 @@ def run(build, todo, keys, into, options):
                 name, seconds = found.groups()
                 result = "passed" if " Passed " in line else "skipped" if "***Skipped " in line else "failed"
                 done[name] = [result, seconds]
-                kept.write("\t".join([keys[name] or "-", name, result, seconds, time.strftime("%F %H:%M")]) + "\n")
-                kept.flush()
+                keep(kept, keys[name], name, done[name])
     ctest.wait()
     return done
 
@@ -158,8 +197,23 @@ def main(arguments):
     os.makedirs(into, exist_ok=True)
     tests = {test["name"]: test for test in tests_of(build, options)}
     more, before = inputs(build), results(into)
-    keys = {name: key_of(test, build, more.get(name, [])) for name, test in tests.items()}
-    done = {name: before[keys[name]][1:] for name in tests if before.get(keys[name], ["", ""])[1] == "passed"}
+    keys, done = {}, {}
+
+    def look_up(name):
+        reads, tells = more.get(name, ([], []))
+        keys[name] = [first_key(tests[name], build, reads)]
+        if tells and before.get(keys[name][0], ["", ""])[1] != "passed":
+            keys[name].append(second_key(tests[name], build, reads, tells))
+        for key in keys[name]:
+            if before.get(key, ["", ""])[1] == "passed":
+                done[name] = before[key][1:]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(look_up, tests))
+    with open(f"{into}/results.tsv", "a") as file:
+        for name in done:
+            if len(keys[name]) > 1:
+                keep(file, keys[name][:1], name, done[name]) # next time its first key is known
     kept = len(done)
     if kept < len(tests):
         done |= run(build, [name for name in tests if name not in done], keys, into, options)

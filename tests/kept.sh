@@ -9,10 +9,14 @@ cp "$(dirname "$(realpath "$0")")/kept.py" "$work/tests/"
 cd "$work"
 touch tests/room/{run.sh,helper} docs/page models/job build/libampcrt.a
 printf 'echo %s\n' one | tee build/ampc build/amp >/dev/null
-printf 'reads\tdocs\nfree\talways\nplain\t\n' >build/tests/reads.tsv
+printf 'reads\tdocs\t\nfree\talways\t\nplain\t\t\ntold\t\tcat build/telling\n' >build/tests/reads.tsv
+for part in $(cd tests && python3 -Bc 'import kept; print(*kept.PARTS)'); do mkdir -p "build/${part/\*/program}"; done
+tells() { printf '%032d job\n' "$1" >build/telling; }
+tells 1
 cat >build/CTestTestfile.cmake <<EOF
 add_test(plain sh -c "echo x >>$work/plain" $work/tests/room/run.sh $work/build/ampc)
 add_test(linked sh -c "echo x >>$work/linked" $work/build/amp)
+add_test(told sh -c "echo x >>$work/told" $work/build/ampc)
 add_test(reads sh -c "echo x >>$work/reads" $work/build/ampc)
 add_test(free sh -c "echo x >>$work/free")
 add_test(fails sh -c "echo x >>$work/fails; false")
@@ -21,16 +25,16 @@ EOF
 # runs NAME...: kept.py runs these tests and no other
 runs() {
   local ran
-  rm -f plain linked reads free fails
+  rm -f plain linked reads free fails told
   tests/kept.py build >out 2>&1 || true
-  ran=$(find . -maxdepth 1 -name '[plrf]*' -type f -printf '%f\n' | sort | paste -sd ' ')
+  ran=$(find . -maxdepth 1 -name '[plrft]*' -type f -printf '%f\n' | sort | paste -sd ' ')
   [ "$ran" = "$*" ] && return
   echo "FAILED: ran $ran instead of $*, after: $change"
   cat out
   exit 1
 }
 change=nothing
-runs fails free linked plain reads
+runs fails free linked plain reads told
 runs fails free
 change="a file in the folder of the script" && echo x >tests/room/helper
 runs fails free plain
@@ -38,13 +42,22 @@ change="READS" && echo x >docs/page
 runs fails free reads
 change="the program ampc" && echo x >>build/ampc
 runs fails free plain reads
+change="what the job takes from the compiler" && tells 2
+echo x >>build/ampc
+runs fails free plain reads told
+change="a part of the program" && echo x >build/tests/CMakeFiles/simt_check.dir/object
+echo x >>build/ampc
+runs fails free plain reads told
+change="nothing is told" && echo 'exit 1' >build/telling
+echo x >>build/ampc
+runs fails free plain reads told
 change="a library" && echo x >build/libampcrt.a
 runs fails free linked
 change="a model" && echo x >models/job
-runs fails free linked plain reads
+runs fails free linked plain reads told
 change="a variable" && export OMP_NUM_THREADS=1
-runs fails free linked plain reads
+runs fails free linked plain reads told
 change="another key" && export TESTS_KEY=1
-runs fails free linked plain reads
+runs fails free linked plain reads told
 change="nothing, and an earlier state" && unset TESTS_KEY OMP_NUM_THREADS
 runs fails free

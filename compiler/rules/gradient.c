@@ -194,7 +194,8 @@ void grad_counted_mean(Compile *c, Value n, Value dy, Value *out_dx)
   BEGIN;
   Value zero = back_number(b, 0), empty = back_binary(b, OP_eq, x[1], zero);
   out_dx[0] = back_binary(b, OP_div, dy, x[1]);
-  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), back_binary(b, OP_div, n, x[1]));
+  Value slope = back_binary(b, OP_div, n, x[1]);
+  out_dx[1] = back_mul(b, back_unary(b, OP_neg, dy), slope);
   for (uint32_t i = 0; i < 2; i++) out_dx[i] = back_where(b, empty, zero, out_dx[i]);
 }
 

@@ -168,7 +168,8 @@ void grad_batch_norm_eval(Compile *c, Value n, Value dy, Value *out_dx)
   const Value *in = b.n.in;
   Value slope = back_wide(&b, in[2]);
   if (in[3].id) slope = back_mul(&b, slope, back_wide(&b, in[3]));
-  out_dx[0] = back_mul(&b, back_wide(&b, dy), back_channels(&b, slope));
+  Value channels = back_channels(&b, slope);
+  out_dx[0] = back_mul(&b, back_wide(&b, dy), channels);
   NormSums s = norm_sums(&b);
   out_dx[1] = back_unary(&b, OP_neg, back_mul(&b, slope, s.dy));
   Value moved = in[3].id ? back_mul(&b, back_wide(&b, in[3]), s.dyx) : s.dyx;

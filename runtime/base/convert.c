@@ -180,7 +180,7 @@ void number_store(ampc_dtype t, bool real64, void *base, int64_t i, double value
     ((int64_t *)base)[i] = (int64_t)value;
     break;
   case AMPC_U8:
-    ((uint8_t *)base)[i] = (uint8_t)value;
+    ((uint8_t *)base)[i] = (uint8_t)(int64_t)value;
     break;
   case AMPC_BOOL:
     ((uint8_t *)base)[i] = value != 0;

@@ -121,7 +121,7 @@ static void sum_pixel(const Columns *k, int64_t pixel, int64_t begin, int64_t n)
     int64_t out = low < high ? seeing_pixel(d, in, tap) : -1;
     if (out < 0) continue;
     int64_t row = image * conv_out_pixels(d) + out;
-    add_columns(k, row * k->depth + low - k->begin, sum + low - from, high - low);
+    add_columns(k, row * k->depth + low - k->begin, sum + (low - from), high - low);
   }
   store_sums(k, pixel * d->c + k->first + begin, part, sum, n);
 }
@@ -232,7 +232,8 @@ static ampc_status run_part(const Job *job, int64_t group, int64_t begin)
   bool lays_out = !job->tiling.direct;
   char *w = job->w + (group * k * columns.all + begin) * ampc_size_of(d->w_type, job->real64);
   char *y = job->y + group * k * ampc_size_of(d->y_type, job->real64);
-  char *sum = job->columns + job->tiling.columns, *room = sum + job->tiling.sum;
+  char *sum = job->columns ? job->columns + job->tiling.columns : NULL;
+  char *room = sum ? sum + job->tiling.sum : NULL;
   const char *bias =
       g.has_bias ? job->bias + group * k * ampc_size_of(d->bias_type, job->real64) : NULL;
   unsigned threads = pool_threads(job->pool);

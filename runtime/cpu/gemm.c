@@ -79,7 +79,7 @@ static Panel panel_b(const GemmCall *p)
                  p->k,
                  p->n,
                  &p->tiling.b,
-                 p->workspace + p->tiling.a.bytes};
+                 p->workspace ? p->workspace + p->tiling.a.bytes : NULL};
   if (panel.trans) panel.row = p->j0, panel.column = p->p0, panel.rows = p->n, panel.columns = p->k;
   return panel;
 }

@@ -269,7 +269,7 @@ int primitive_run(PrimitiveCache *cache, Primitive *primitive, unsigned lane,
   if (!bad) bad = dnnl_memory_set_data_handle(l->b, (void *)at->b);
   if (!bad) bad = dnnl_memory_set_data_handle(l->c, at->c);
   if (!bad && at->bias) bad = dnnl_memory_set_data_handle(l->bias, (void *)at->bias);
-  char *scratch = cache->scratch + lane * cache->lane_scratch;
+  char *scratch = cache->scratch ? cache->scratch + lane * cache->lane_scratch : NULL;
   if (!bad) bad = dnnl_memory_set_data_handle(l->scratch, scratch);
   dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, l->a},
                             {DNNL_ARG_WEIGHTS, l->b},

@@ -16,17 +16,17 @@
 
 static const char *const *load_transpose(const ampc_load *x)
 {
-  return x->patterns + 2 * x->n_rename;
+  return x->patterns ? x->patterns + 2 * x->n_rename : NULL;
 }
 
 const char *const *load_missing(const ampc_load *x)
 {
-  return load_transpose(x) + x->n_transpose;
+  return x->patterns ? load_transpose(x) + x->n_transpose : NULL;
 }
 
 const char *const *load_unused(const ampc_load *x)
 {
-  return load_missing(x) + x->n_missing;
+  return x->patterns ? load_missing(x) + x->n_missing : NULL;
 }
 
 bool load_names(const char *const *patterns, uint32_t n, const char *name)

@@ -6,10 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
-cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
-cmake --build build-fuzz --target fuzz_frontend ampc
-corpus=build-fuzz/corpus
-mkdir -p $corpus build-fuzz/found
+tests/sanitized.sh fuzz_frontend ampc
+corpus=build-asan/corpus
+mkdir -p $corpus build-asan/found
 short=
 [ "$seconds" -ge 600 ] || short=1
 find compiler tests models -name '*.amp' ${short:+-size -2} -print0 | while IFS= read -r -d '' file; do
@@ -21,8 +20,8 @@ limit=-max_total_time=$seconds
 [ -z "$short" ] || limit=-runs=$(($(find $corpus -type f | wc -l) + 10 * seconds))
 # Mask 2 hides the compiler's messages; findings are still printed. libFuzzer would exit with 77 after a finding, which
 # here means "skipped", so -error_exitcode sets 1.
-build-fuzz/tests/fuzz_frontend -error_exitcode=1 "$limit" -timeout=200 -rss_limit_mb=2048 \
-  -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-fuzz/found/ -close_fd_mask=2 \
+build-asan/tests/fuzz_frontend -error_exitcode=1 "$limit" -timeout=200 -rss_limit_mb=2048 \
+  -max_len=8192 -dict=tests/fuzz/words.dict -artifact_prefix=build-asan/found/ -close_fd_mask=2 \
   -print_final_stats=1 $corpus
 
 # A sanitizer's report must not look like a refused job, so its exit status is another one.
@@ -42,11 +41,11 @@ while IFS= read -r input; do
   [ $compiled -lt 60 ] || break
   tail -c +2 "$corpus/$input" >"$work/j.amp"
   status=0
-  timeout 200 build-fuzz/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>"$work/err" || status=$?
+  timeout 200 build-asan/ampc --target=cpu --emit=c "$work/j.amp" >"$work/j.c" 2>"$work/err" || status=$?
   [ $status -eq 0 ] ||
     { [ $status -lt 70 ] && continue; echo "FAILED: $input: ampc ends with $status"; tail -n 20 "$work/err"; exit 1; }
   for words in -std=gnu11 -trigraphs; do
-    cc $words -fsyntax-only -Wall -Wno-unused -Wno-trigraphs -Werror=comment -Ibuild-fuzz/include "$work/j.c" 2>"$work/err" ||
+    cc $words -fsyntax-only -Wall -Wno-unused -Wno-trigraphs -Werror=comment -Ibuild-asan/include "$work/j.c" 2>"$work/err" ||
       only_own_text "$work/err" ||
       { echo "FAILED: the C of $corpus/$input:"; head -5 "$work/err"; exit 1; }
   done

@@ -3,10 +3,9 @@
 #   run_onnx.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
-cmake --build build-fuzz --target fuzz_onnx
-corpus=build-fuzz/corpus-onnx
-mkdir -p $corpus build-fuzz/found
+tests/sanitized.sh fuzz_onnx
+corpus=build-asan/corpus-onnx
+mkdir -p $corpus build-asan/found
 cp tests/onnx/nets/*.onnx $corpus
-build-fuzz/tests/fuzz_onnx -error_exitcode=1 -max_total_time="${1:-60}" -timeout=20 -rss_limit_mb=2048 \
-  -max_len=65536 -artifact_prefix=build-fuzz/found/ -print_final_stats=1 $corpus
+build-asan/tests/fuzz_onnx -error_exitcode=1 -max_total_time="${1:-60}" -timeout=20 -rss_limit_mb=2048 \
+  -max_len=65536 -artifact_prefix=build-asan/found/ -print_final_stats=1 $corpus

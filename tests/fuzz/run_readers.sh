@@ -5,13 +5,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
-cmake --preset fuzz -G Ninja --log-level=WARNING >/dev/null
-cmake --build build-fuzz --target fuzz_readers
-fuzz=build-fuzz/tests/fuzz_readers
-corpus=build-fuzz/corpus-readers
-seeds=build-fuzz/seeds-readers
+tests/sanitized.sh fuzz_readers
+fuzz=build-asan/tests/fuzz_readers
+corpus=build-asan/corpus-readers
+seeds=build-asan/seeds-readers
 rm -rf $seeds
-mkdir -p build-fuzz/found
+mkdir -p build-asan/found
 seed() { # seed READER NAME: writes stdin as a valid file for this reader
   mkdir -p "$seeds/$1" && cat >"$seeds/$1/$2"
 }
@@ -34,21 +33,21 @@ for f in tests/data/pictures/*/* tests/data/turned/*/*g; do seed images "${f##*/
 tensors='{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"__metadata__":{"ampc.checksum":"0000000000000000"}}'
 { printf "\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } | seed weights tensors
 for f in tests/data/torch/*.pth; do seed weights "${f##*/}" <"$f"; done
-for f in state training kinds; do python3 -m zipfile -e tests/data/torch/$f.pth build-fuzz/unzipped; done
-for f in state training kinds; do seed pickle $f <build-fuzz/unzipped/$f/data.pkl; done
+for f in state training kinds; do python3 -m zipfile -e tests/data/torch/$f.pth build-asan/unzipped; done
+for f in state training kinds; do seed pickle $f <build-asan/unzipped/$f/data.pkl; done
 
 all=$($fuzz --readers)
 readers=${*:2}
 for reader in $all; do # a format without a valid file, or with one of another format, is not tested
   [ -d $seeds/$reader ] || { echo "run_readers.sh has no seed for $reader"; exit 1; }
-  $fuzz --reader=$reader --seeds $seeds/$reader/* >/dev/null 2>build-fuzz/seeds.log || { tail -20 build-fuzz/seeds.log; exit 1; }
+  $fuzz --reader=$reader --seeds $seeds/$reader/* >/dev/null 2>build-asan/seeds.log || { tail -20 build-asan/seeds.log; exit 1; }
 done
 count=$(wc -w <<<"${readers:-$all}")
 for reader in ${readers:-$all}; do
   mkdir -p $corpus/$reader
   echo "$reader, $((seconds / count > 0 ? seconds / count : 1)) s"
   $fuzz --reader=$reader -error_exitcode=1 -max_total_time=$((seconds / count > 0 ? seconds / count : 1)) -timeout=200 \
-    -rss_limit_mb=2048 -max_len=8192 -artifact_prefix=build-fuzz/found/$reader- -print_final_stats=1 \
-    $corpus/$reader $seeds/$reader 2>build-fuzz/$reader.log || { tail -60 build-fuzz/$reader.log; exit 1; }
-  grep -E 'number_of_executed_units|cov:' build-fuzz/$reader.log | tail -2
+    -rss_limit_mb=2048 -max_len=8192 -artifact_prefix=build-asan/found/$reader- -print_final_stats=1 \
+    $corpus/$reader $seeds/$reader 2>build-asan/$reader.log || { tail -60 build-asan/$reader.log; exit 1; }
+  grep -E 'number_of_executed_units|cov:' build-asan/$reader.log | tail -2
 done

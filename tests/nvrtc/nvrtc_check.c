@@ -13,6 +13,7 @@
 #include "compiler/driver.h"
 #include "compiler/kernel/kernels.h"
 #include "compiler/graph/optimizers.h"
+#include "runtime/cache.h"
 #include "runtime/plan/conv_columns.h"
 #include <glob.h>
 #include <stdio.h>
@@ -170,11 +171,36 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   kernels++;
 }
 
+/* Compiles the kernels with NVRTC, or finds their cubin in the cache of kernels. */
+static bool make_cubin(Compile *c, Text *out)
+{
+  Cache cache;
+  Text text = text_new(c->arena);
+  const NvrtcApi *nvrtc;
+  char key[33], identity[160], why[AMPC_WHY_ROOM], path[CACHE_PATH], *bytes;
+  size_t size;
+  emit_kernels(c, &text);
+  if (!nvrtc_load(&nvrtc, why) || cache_open(&cache) != AMPC_OK) return false;
+  nvrtc_identity(nvrtc, identity, sizeof identity);
+  cache_key(text.at, text.n, identity, key);
+  cache_key(key, strlen(key), architecture, key);
+  cache_path(&cache, key, "cubin", path);
+  bool good = cache_read(path, &bytes, &size);
+  if (good) {
+    text_add(out, bytes, size);
+    free(bytes);
+  } else {
+    good = emit_nvrtc(c, &text, architecture, NVRTC_cubin, out);
+    if (good && !cache.temporary) cache_write(&cache, path, out->at, out->n);
+  }
+  cache_close(&cache);
+  return good;
+}
+
 static void take_kernels(Compile *c, bool compiled, bool rewrite)
 {
-  Text cubin;
-  text_init(&cubin, c->arena);
-  if (compiled && emit_cubin(c, &cubin)) {
+  Text cubin = text_new(c->arena);
+  if (compiled && make_cubin(c, &cubin)) {
     for (uint32_t i = 1; i < c->graph->groups.n; i++)
       if (command_owns_kernel(c->graph, i)) take_kernel(c, i, &cubin, rewrite);
   } else {

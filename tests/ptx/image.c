@@ -103,6 +103,19 @@ ampc_status ptx_load_text(Arena *arena, const char *text, const char *name, PtxI
   return find_image(arena, &ptx, name, out);
 }
 
+void ptx_add_text(Compile *c, uint32_t target, uint32_t n, Text *out)
+{
+  const char *was = c->options.target;
+  simt_use_target(c, targets.name[target]);
+  text_printf(out, "%s:", targets.name[target]);
+  emit_some_kernels(c, 0, n, out);
+  for (uint32_t k = 0; k < n; k++) {
+    Geometry at = command_of(c->graph, kernel_owner(c->graph, k))->whole.at;
+    text_printf(out, " %u %u", at.grid, at.block);
+  }
+  simt_use_target(c, was);
+}
+
 ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const names[], uint32_t n,
                      const PtxImage **images[PTX_TARGETS])
 {

@@ -17,6 +17,8 @@ const char *ptx_target(uint32_t n); /* name of an architecture */
  * function. */
 ampc_status ptx_load(Compile *c, TextEdit *edit, void *data, const char *const names[], uint32_t n,
                      const PtxImage **images[PTX_TARGETS]);
+/* Adds what ptx_load() compiles for a target: the text and the geometry of the first n kernels. */
+void ptx_add_text(Compile *c, uint32_t target, uint32_t n, Text *out);
 unsigned ptx_calling(void); /* number of kernels so far that call functions */
 /* Parses a text without a job, and finds a kernel. */
 ampc_status ptx_load_text(Arena *arena, const char *text, const char *name, PtxImage *out);

@@ -324,16 +324,22 @@ static void find_bounds(void *library, const char *name, char **out, size_t *out
   *out_size = (size_t)(bounds[1] - bounds[0]);
 }
 
-ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out)
+ampc_status simt_texts(Compile *c, TextEdit *edit, void *data, SimtLibraries *out, Text *cuda,
+                       Text *cpu)
 {
   *out = (SimtLibraries){0};
+  text_init(cuda, c->arena);
+  text_init(cpu, c->arena);
+  ampc_status status = cuda_text(c, edit, data, out, cuda);
+  if (!status) cpu_text(c, cpu);
+  return status;
+}
+
+ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out)
+{
   Text cuda, cpu;
-  text_init(&cuda, c->arena);
-  text_init(&cpu, c->arena);
-  ampc_status status = cuda_text(c, edit, data, out, &cuda);
-  if (status) return status;
-  cpu_text(c, &cpu);
-  status = build_both(&cuda, &cpu, out);
+  ampc_status status = simt_texts(c, edit, data, out, &cuda, &cpu);
+  if (!status) status = build_both(&cuda, &cpu, out);
   if (status) return status;
   out->entries = dlsym(out->cuda, "simt_kernels");
   out->twins = dlsym(out->cpu, "ampc_jit_kernels");

@@ -33,7 +33,10 @@ typedef struct SimtLibraries {
   size_t shared_size, own_size;
 } SimtLibraries;
 
-/* Builds both texts of `c`, compiled for target cpu. `edit` changes the CUDA text, or is NULL. */
+/* Makes both texts of `c`, compiled for target cpu. `edit` changes the CUDA text, or is NULL. Of
+ * `out` it sets only the list of kernels. */
+ampc_status simt_texts(Compile *c, TextEdit *edit, void *data, SimtLibraries *out, Text *cuda,
+                       Text *cpu);
 ampc_status simt_build(Compile *c, TextEdit *edit, void *data, SimtLibraries *out);
 void simt_unload(SimtLibraries *l);
 

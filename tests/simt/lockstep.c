@@ -4,6 +4,9 @@
 #include "columns.h"
 #include "compare.h"
 #include "compiler/graph/own.h"
+#include "compiler/kernel/kernels.h"
+#include "compiler/program/program.h"
+#include "runtime/cache.h"
 #include "tests/ptx/image.h"
 #include "tests/ptx/warp.h"
 #include <assert.h>
@@ -44,6 +47,7 @@ struct Jit {
 static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
 static LockstepTotals totals;
 static uint32_t n_targets; /* of PTX; 0: the CUDA text is executed */
+static bool tells, only_tells;
 static WordList twin_words, size_words, cuda_words;
 
 LockstepTotals lockstep_totals(void)
@@ -55,6 +59,12 @@ bool lockstep_use_ptx(const char *targets)
 {
   n_targets = ptx_choose(targets);
   return n_targets > 0;
+}
+
+void lockstep_tell(bool only)
+{
+  tells = true;
+  only_tells = only;
 }
 
 /* ---- a launch ---- */
@@ -233,15 +243,11 @@ static DType rounded_to(const Graph *g, const KernelArg *a)
   return adds ? ir_node(g, n->in[0])->dtype : a->type;
 }
 
-static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
+static void describe_kernel(Compile *c, Jit *jit, uint32_t i)
 {
-  const SimtLibraries *l = &jit->libraries;
-  const SimtKernel *kernel = &l->kernels[i];
+  const SimtKernel *kernel = &jit->libraries.kernels[i];
   Checked *k = &jit->kernels[i];
-  *k = (Checked){.name = kernel->name, .entry = &l->entries[i], .jit = jit};
-  if (!k->entry->name || strcmp(k->entry->name, k->name) != 0)
-    return ampc_fail(AMPC_RUN_FAILED, "the tables of kernels differ at %s", k->name);
-  *k->entry->context = k;
+  *k = (Checked){.name = kernel->name, .jit = jit};
   const Command *command = command_of(c->graph, kernel->group);
   if (command->columns) {
     describe_columns(c, k, kernel->group);
@@ -253,7 +259,6 @@ static ampc_status describe_kernel(Compile *c, Jit *jit, uint32_t i)
   k->rounded = arena_array(c->arena, DType, k->args.n + 1);
   for (uint32_t a = 0; a < k->args.n; a++) k->rounded[a] = rounded_to(c->graph, &k->args.at[a]);
   k->shift = shift_of(c, &k->args);
-  return AMPC_OK;
 }
 
 /* Replaces each kernel of the CPU's program by the check of the CUDA kernel with the same name. */
@@ -262,6 +267,13 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
   const SimtLibraries *l = &jit->libraries;
   ampc_program *p = c->program;
   ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, p->n_kernels + 1);
+  for (uint32_t i = 0; i < l->n; i++) {
+    Checked *k = &jit->kernels[i];
+    k->entry = &l->entries[i];
+    if (!k->entry->name || strcmp(k->entry->name, k->name) != 0)
+      return ampc_fail(AMPC_RUN_FAILED, "the tables of kernels differ at %s", k->name);
+    *k->entry->context = k;
+  }
   for (uint32_t i = 0, at = 0; i < p->n_kernels; i++, at++) {
     kernels[i] = p->kernels[i];
     while (at < l->n && strcmp(l->kernels[at].name, kernels[i].name) != 0) at++;
@@ -271,6 +283,7 @@ static ampc_status bind_kernels(Compile *c, Jit *jit)
     kernels[i].function = (void (*)(void))l->entries[at].enter;
   }
   p->kernels = kernels;
+  totals.kernels += l->n;
   return AMPC_OK;
 }
 
@@ -284,17 +297,14 @@ static void describe_own(Compile *c, Jit *jit, uint32_t i)
   jit->kernels[i].scratch = (size_t)own_scratch(c, group);
 }
 
-static ampc_status describe_kernels(Compile *c, Jit *jit)
+static void describe_kernels(Compile *c, Jit *jit)
 {
   uint32_t n = jit->libraries.n;
-  ampc_status status = AMPC_OK;
   jit->kernels = arena_array(c->arena, Checked, n + 1);
   simt_as_cuda(c);
-  for (uint32_t i = 0; i < n && !status; i++) status = describe_kernel(c, jit, i);
+  for (uint32_t i = 0; i < n; i++) describe_kernel(c, jit, i);
   simt_as_cpu(c);
   for (uint32_t i = 0; i < n; i++) describe_own(c, jit, i);
-  totals.kernels += n;
-  return status ? status : bind_kernels(c, jit);
 }
 
 static ampc_status load_images(Compile *c, TextEdit *edit, void *data, Jit *jit)
@@ -334,16 +344,58 @@ static ampc_status check_columns(Jit *jit)
   return status;
 }
 
+static void no_kernel(void *const *args, unsigned block, unsigned n_blocks)
+{
+  (void)args, (void)block, (void)n_blocks;
+}
+
+/* Prints a hash of all that the check takes from the compiler: texts, plan, descriptions. Binds
+ * kernels that do nothing. */
+static ampc_status tell(Compile *c, Jit *jit)
+{
+  Text cuda, all, cpu;
+  char key[33];
+  ampc_status status = simt_texts(c, NULL, NULL, &jit->libraries, &cuda, &cpu);
+  if (status) return status;
+  describe_kernels(c, jit);
+  text_init(&all, c->arena);
+  simt_as_cuda(c);
+  emit_commands(c, &all);
+  simt_as_cpu(c);
+  for (uint32_t i = 0; i < jit->libraries.n; i++) {
+    const Checked *k = &jit->kernels[i];
+    text_printf(&all, "%s %u %zu", k->name, k->shift, k->scratch);
+    for (uint32_t a = 0; a < k->args.n; a++) text_printf(&all, " %d", (int)k->rounded[a]);
+  }
+  for (uint32_t t = 0; t < n_targets; t++) ptx_add_text(c, t, jit->libraries.n, &all);
+  emit_program(c, &all, true);
+  text_add(&all, cpu.at, cpu.n);
+  text_add(&all, cuda.at, cuda.n);
+  cache_key(all.at, all.n, "", key);
+  printf("%s %s\n", key, c->options.input ? c->options.input : "");
+  ampc_kernel *kernels = arena_array(c->arena, ampc_kernel, c->program->n_kernels + 1);
+  for (uint32_t i = 0; i < c->program->n_kernels; i++) {
+    kernels[i] = c->program->kernels[i];
+    kernels[i].function = (void (*)(void))no_kernel;
+  }
+  c->program->kernels = kernels;
+  return AMPC_OK;
+}
+
 ampc_status jit_load_edited(Compile *c, TextEdit *edit, void *data, Jit **out)
 {
-  *out = NULL;
   Jit *jit = calloc(1, sizeof *jit);
+  *out = jit;
   if (!jit) return ampc_fail(AMPC_RUN_FAILED, "out of memory");
   jit->real64 = c->options.real64;
-  ampc_status status = simt_build(c, n_targets ? NULL : edit, data, &jit->libraries);
+  ampc_status status = tells ? tell(c, jit) : AMPC_OK;
+  if (only_tells) return status;
+  *out = NULL;
+  status = simt_build(c, n_targets ? NULL : edit, data, &jit->libraries);
   if (status == AMPC_OK) {
     pthread_mutex_lock(&machine_lock); /* suites load concurrently */
-    status = describe_kernels(c, jit);
+    describe_kernels(c, jit);
+    status = bind_kernels(c, jit);
     if (!status && n_targets) status = load_images(c, edit, data, jit);
     if (!status) status = check_columns(jit);
     pthread_mutex_unlock(&machine_lock);

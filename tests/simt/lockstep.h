@@ -14,3 +14,8 @@ LockstepTotals lockstep_totals(void);
 /* From now on, the PTX for these architectures ("sm_75,sm_90") is executed instead of the CUDA text
  * (../ptx), and edits of the text change the PTX. False: NVRTC cannot compile for any of them. */
 bool lockstep_use_ptx(const char *targets);
+
+/* From now on, a line is printed for each job: a hash of all that the check takes from the
+ * compiler. tests/kept.py uses these lines as the key of results. `only`: the jobs are not checked.
+ */
+void lockstep_tell(bool only);

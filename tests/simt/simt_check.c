@@ -3,6 +3,8 @@
  *   simt_check runtime                          the runtime's kernels (../ptx/runtime.c)
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp...   all blocks of jobs
  * `--ptx sm_75,sm_90` before all other arguments executes the PTX of NVRTC instead (../ptx).
+ * `--tell`, the first argument, checks nothing and prints what would be checked (lockstep_tell);
+ * `--tell-too` prints the same and checks it.
  * `--mutate FROM=>TO` plants a fault in the CUDA text. A fault that is found gives exit status 5.
  */
 #include "compiler/base/compile.h"
@@ -19,6 +21,8 @@
 #include <string.h>
 
 enum { TRAIN_STEPS = 3, SKIPPED = 77 };
+
+static bool only_tells; /* --tell */
 
 static unsigned next_random(unsigned *state)
 {
@@ -90,6 +94,7 @@ static ampc_status run_job(Compile *c, const TestRun *edits)
   Jit *jit;
   ampc_runtime *rt = NULL;
   ampc_status status = jit_load_edited(c, edits->edit, edits->edit_data, &jit);
+  if (only_tells) return jit_unload(jit), status;
   if (status) return status;
   const ampc_program *p = c->program;
   status = ampc_create(p, "cpu", &rt);
@@ -178,12 +183,16 @@ static int check_jobs(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+  only_tells = argc > 1 && strcmp(argv[1], "--tell") == 0;
+  if (only_tells || (argc > 1 && strcmp(argv[1], "--tell-too") == 0))
+    lockstep_tell(only_tells), argc--, argv++;
   bool ptx = argc > 2 && strcmp(argv[1], "--ptx") == 0;
   if (ptx && !lockstep_use_ptx(argv[2])) return SKIPPED;
   if (ptx) argc -= 2, argv += 2;
   if (argc > 1 && strcmp(argv[1], "runtime") == 0) return ptx_check_runtime(argc - 2, argv + 2);
   bool all_ops = argc > 1 && strcmp(argv[1], "selftest") == 0;
   int status = all_ops ? selftest_main(argc - 1, argv + 1) : check_jobs(argc, argv);
+  if (only_tells) return all_ops ? 0 : status; /* ops fail without kernels */
   LockstepTotals t = lockstep_totals();
   printf("simt: %u kernels, %u launches checked (%u more on the CPU alone), %llu blocks, "
          "%llu threads, %u kernels with a fault\n",

@@ -1,5 +1,6 @@
 /* Reads safetensors files and runs jobs on the CPU, for the tests of this folder. */
 #include "fixture.h"
+#include "runtime/base/convert.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +57,10 @@ static double element(const char *type, const char *at, int64_t i)
   double f64;
   float f32;
   int64_t i64;
-  _Float16 f16;
   if (!strcmp(type, "F64")) return memcpy(&f64, at + 8 * i, 8), f64;
   if (!strcmp(type, "F32")) return memcpy(&f32, at + 4 * i, 4), (double)f32;
   if (!strcmp(type, "I64")) return memcpy(&i64, at + 8 * i, 8), (double)i64;
-  if (!strcmp(type, "F16")) return memcpy(&f16, at + 2 * i, 2), (double)f16;
+  if (!strcmp(type, "F16")) return convert_widen(AMPC_F16, at + 2 * i, &f32, 1), (double)f32;
   if (!strcmp(type, "BF16")) return f32 = 0, memcpy((char *)&f32 + 2, at + 2 * i, 2), (double)f32;
   test_fail("fixture has a tensor of type %s", type);
 }
