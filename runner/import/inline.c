@@ -224,11 +224,17 @@ typedef enum Stands { ALONE, OPERAND, TIGHT } Stands; /* TIGHT: of `**`, `-`, `.
 
 static const char *shown(Inline *n, const Expr *e, Stands as);
 
-/* Whether a condition is true. Refuses the node if that depends on the arguments. */
-static bool holds(Inline *n, const Expr *e)
+/* The value of an expression. NULL after refusing the node: it depends on the arguments. */
+static const char *fixed_value(const Inline *n, const Expr *e)
 {
   const char *value = ask_value(n->r, e);
-  if (value == VARIES) refuse(n->r, "with sizes that depend on the arguments");
+  if (value == VARIES) return refuse(n->r, "with sizes that depend on the arguments"), NULL;
+  return value;
+}
+
+static bool holds(const Inline *n, const Expr *e)
+{
+  const char *value = fixed_value(n, e);
   return value && *value == 't';
 }
 
@@ -260,13 +266,17 @@ static bool is_left_out(Inline *n, const Expr *e, const char *value)
   return given && usual && strcmp(given, usual) == 0;
 }
 
-/* Arguments, or the elements of a list. */
+/* Arguments, or the elements of a list. An argument that others follow by place stays. */
 static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
 {
-  Text out = text_new(n->r->arena);
+  Text out = text_new(n->r->arena), left_out = text_new(n->r->arena);
   for (uint32_t i = 0; i < all->n; i++) {
     const char *name = all->at[i].key.text, *value = shown(n, all->at[i].value, ALONE);
-    if (arguments && is_left_out(n, all->at[i].value, value)) continue;
+    if (arguments && is_left_out(n, all->at[i].value, value)) {
+      if (!name) list_add(&left_out, value);
+      continue;
+    }
+    if (!name && left_out.n) list_add(&out, left_out.at), left_out = text_new(n->r->arena);
     if (all->at[i].star && *value == '[')
       value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
     list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
@@ -277,8 +287,9 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
 /* An element of a list, or those from one on. */
 static const char *elements(Inline *n, const char *list, const Sub *s)
 {
-  const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
+  const char *value = fixed_value(n, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
   if (!value || n->r->dropped) return "";
+  assert(isdigit((unsigned char)*value));
   int depth = 0;
   for (int64_t k = strtoll(value, NULL, 10); k > 0 && *at; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
@@ -397,8 +408,8 @@ static const char *inline_block(Inline *n, const Block *b)
           inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
       break;
     case STMT_for:
-      for (const char *at = ask_value(n->r, s->as.loop.iter);
-           at && *at && *at != ']' && at[1] != ']';) {
+      for (const char *at = fixed_value(n, s->as.loop.iter);
+           at && !n->r->dropped && *at && *at != ']' && at[1] != ']';) {
         long long k = strtoll(at + 1, (char **)(uintptr_t)&at, 10);
         bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k), NULL);
         inline_block(n, &s->as.loop.body);
