@@ -115,7 +115,7 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
     return refuse(r, text(r, list ? "with computed %s" : "with a computed %s", p->name.text)), NULL;
   for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
     list_add(&all, float_text(r, tensor_real(v->tensor, i)));
-  return text(r, "[%s]", all.at ? all.at : "");
+  return text(r, "[%s]", all.at);
 }
 
 /* A word in quotes; NULL: it has other characters. */
@@ -138,9 +138,7 @@ static const char *attribute_text(Reader *r, const OnnxAttribute *a)
     good = word != NULL;
     if (good) list_add(&all, word);
   }
-  const char *value = !good      ? NULL
-                      : a->has_s ? word_text(r, a->s)
-                                 : text(r, "[%s]", all.at ? all.at : "");
+  const char *value = !good ? NULL : a->has_s ? word_text(r, a->s) : text(r, "[%s]", all.at);
   if (!value) refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute")));
   return value;
 }
@@ -166,7 +164,7 @@ static const char *list_of_inputs(Reader *r, bool types)
     else if (!is_empty(v))
       list_add(&all, v ? whole_ref(r, v) : "none");
   }
-  return text(r, "[%s]", all.at ? all.at : "");
+  return text(r, "[%s]", all.at);
 }
 
 static const char *known_sizes(Reader *r, const Value *x)
@@ -174,7 +172,7 @@ static const char *known_sizes(Reader *r, const Value *x)
   Text all = text_new(r->arena);
   for (int64_t i = 0, size; i < rank_of(x); i++)
     list_add(&all, size_of(x, i, &size) ? text(r, "%" PRId64, size) : "-1");
-  return text(r, "[%s]", all.at ? all.at : "");
+  return text(r, "[%s]", all.at);
 }
 
 /* The value of a parameter whose name has a meaning of its own; NULL: another name. */
@@ -281,7 +279,7 @@ static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
       value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
     list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
   }
-  return out.at ? out.at : "";
+  return out.at;
 }
 
 /* An element of a list, or those from one on. */
