@@ -139,7 +139,8 @@ static const char *named_text(Reader *r, const char *code)
   return out.at;
 }
 
-/* A comparison of sizes holds for all of them, or amp import takes that for granted. */
+/* amp import assumes that a comparison of sizes has one result for all of them, and warns unless a
+ * size is compared with a number below 0. */
 static void note_granted(Reader *r, Item a, Item b, const char *truth)
 {
   bool size_below_0 = (a.text && !b.text && b.n < 0) || (b.text && !a.text && a.n < 0);

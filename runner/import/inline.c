@@ -101,8 +101,8 @@ static const char *with_layer(Inline *n, const char *code)
 
 /* ---- arguments ---- */
 
-/* The text of an input whose numbers a function needs when the job compiles: "3", "[1, 2]". */
-static const char *known_input(Reader *r, const Value *v, const Param *p)
+/* The text of input i, whose numbers a function needs when the job compiles: "3", "[1, 2]". */
+static const char *known_input(Reader *r, const Value *v, const Param *p, uint32_t i)
 {
   double number;
   Text all = text_new(r->arena);
@@ -112,9 +112,9 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
   if (!list && one_number(v, &number))
     return strcmp(p->type.name, "int") == 0 ? text(r, "%.0f", number) : float_text(r, number);
   if (!list || !v->tensor || rank_of(v) != 1 || tensor_elements(v->tensor) > MOST_ITEMS)
-    return refuse(r, text(r, list ? "with computed %s" : "with a computed %s", p->name.text)), NULL;
-  for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
-    list_add(&all, float_text(r, tensor_real(v->tensor, i)));
+    return refuse(r, text(r, "with %s computed in input %u", p->name.text, i)), NULL;
+  for (int64_t k = 0; k < tensor_elements(v->tensor); k++)
+    list_add(&all, float_text(r, tensor_real(v->tensor, k)));
   return text(r, "[%s]", all.at);
 }
 
@@ -139,8 +139,11 @@ static const char *attribute_text(Reader *r, const OnnxAttribute *a)
     if (good) list_add(&all, word);
   }
   const char *value = !good ? NULL : a->has_s ? word_text(r, a->s) : text(r, "[%s]", all.at);
-  if (!value) refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute")));
-  return value;
+  if (value) return value;
+  const char *name = name_clean(r, a->name, "attribute");
+  const char *given = a->has_s ? arena_strndup(r->arena, (const char *)a->s.data, a->s.len) : "";
+  refuse(r, text(r, a->has_s ? "with %s=%s" : "with a %s of another kind%s", name, given));
+  return NULL;
 }
 
 /* Whether it is a constant without elements. */
@@ -208,7 +211,7 @@ static const char *argument_text(const Inline *n, const Param *p, uint32_t i, co
   const OnnxAttribute *a = p->type.name ? attribute(r, name) : NULL;
   if (a) return attribute_text(r, a);
   const Value *v = argument_of(n, name, i, &tensor);
-  if (v && p->type.name) return known_input(r, v, p);
+  if (v && p->type.name) return known_input(r, v, p, i);
   if (v && tensor) return text(r, "$%u", v->id);
   if (v) return !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
   *usual = p->value;
@@ -247,7 +250,7 @@ static const char *bracketed(const Inline *n, const char *code, Stands as)
   return loose && as != ALONE ? text(n->r, "(%s)", code) : code;
 }
 
-/* Adds the text of a part, and what the function has before it. */
+/* Adds the source between *from and the part, then the part's code. */
 static void add_part(Inline *n, Text *out, uint32_t *from, const Expr *part, Stands as)
 {
   if (!part) return;
@@ -347,7 +350,7 @@ static bool has_layer(const Expr *e)
   return e->kind == EXPR_call && e->as.call.callee->kind == EXPR_call;
 }
 
-/* What is known is its value. */
+/* The code of an expression; if the compiler knows its value, the value. */
 static const char *shown(Inline *n, const Expr *e, Stands as)
 {
   const char *own = variable(n, e);
@@ -372,7 +375,7 @@ static void bind(Inline *n, const char *name, const char *value, const Expr *kno
   ask_bind(n->r, name, value, known);
 }
 
-/* A tensor is a step, other values stand where the variable stands. */
+/* A tensor becomes a step; any other value replaces the variable where it is used. */
 static void inline_assign(Inline *n, const char *name, const Expr *e)
 {
   const char *value = has_layer(e) ? "" : ask_value(n->r, e), *code = shown(n, e, ALONE);
