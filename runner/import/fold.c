@@ -2,6 +2,7 @@
  * the numbers of a `reshape`. PyTorch reorders the gates of recurrent layers by the same ops.
  * Functions of sizes.amp say what the ops do: moved_X tells the places of elements, sizes_X
  * computes a number. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/shown.h"
@@ -36,13 +37,16 @@ static const char *sizes_of_inputs(Reader *r)
   return text(r, "[%s]", all.at);
 }
 
-/* Reads numbers up to a bracket, and goes behind it. */
+/* Reads numbers up to a bracket, and goes behind it. Returns how many there are; out has the first
+ * ones. */
 static int64_t read_numbers(const char **at, int64_t most, int64_t *out)
 {
   int64_t n = 0;
-  for (++*at; **at != ']'; *at += strspn(*at, ", ")) {
-    int64_t number = strtoll(*at, (char **)(uintptr_t)at, 10);
-    if (n < most) out[n++] = number;
+  char *end;
+  for (++*at; **at != ']'; *at = end + strspn(end, ", "), n++) {
+    int64_t number = strtoll(*at, &end, 10);
+    assert(end > *at);
+    if (n < most) out[n] = number;
   }
   ++*at;
   return n;
@@ -58,6 +62,7 @@ static bool ask_moved(Reader *r, const char *function, const char *input, Moved 
   size_t most = strlen(at++);
   out->place = arena_array(r->arena, int64_t, most);
   out->rank = (uint32_t)read_numbers(&at, READ_RANK, out->dim);
+  if (out->rank > READ_RANK) return refuse(r, "to more than 6 axes"), false;
   out->unit = strtoll(at + 2, (char **)(uintptr_t)&at, 10);
   at += 2;
   out->n = read_numbers(&at, (int64_t)most, out->place) * out->unit;
@@ -131,10 +136,11 @@ static const char *named_text(Reader *r, const char *code)
     const Value *v = r->values.at[strtoul(at + 1, (char **)(uintptr_t)&at, 10)];
     text_puts(&out, *v->name ? arena_shown(r->arena, v->name, "") : "a value");
   }
-  return out.at ? out.at : "";
+  return out.at;
 }
 
-/* A comparison of sizes holds for all of them, or amp import takes that for granted. */
+/* amp import assumes that a comparison of sizes has one result for all of them, and warns unless a
+ * size is compared with a number below 0. */
 static void note_granted(Reader *r, Item a, Item b, const char *truth)
 {
   bool size_below_0 = (a.text && !b.text && b.n < 0) || (b.text && !a.text && a.n < 0);

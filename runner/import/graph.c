@@ -333,13 +333,13 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const Re
     ampc_status status = read_guessed(r, arena, model, wishes, vary);
     bool other = r->only_first || (r->refused.n && r->arguments.n); /* try with fewer sizes open */
     if (status || vary == VARY_none || !other) {
-      const char *fits = vary == VARY_less
-                             ? "larger sizes may not fit: "
-                             : "the job may fit only the sizes that it has; with others, ";
+      const char *fits = vary == VARY_less ? "larger sizes may not fit; "
+                                           : "the job may fit only the sizes that it has; ";
       r->only_first = why ? text(r, "%s%s", fits, why) : NULL;
       return status;
     }
-    why = r->only_first ? r->only_first : "an op needs numbers";
+    why = r->only_first ? text(r, "with %s: %s", sizes_tried(r), r->only_first)
+                        : "with others, an op needs numbers";
     vary += vary == VARY_more && !r->only_first;
   }
 }

@@ -101,8 +101,8 @@ static const char *with_layer(Inline *n, const char *code)
 
 /* ---- arguments ---- */
 
-/* The text of an input whose numbers a function needs when the job compiles: "3", "[1, 2]". */
-static const char *known_input(Reader *r, const Value *v, const Param *p)
+/* The text of input i, whose numbers a function needs when the job compiles: "3", "[1, 2]". */
+static const char *known_input(Reader *r, const Value *v, const Param *p, uint32_t i)
 {
   double number;
   Text all = text_new(r->arena);
@@ -112,10 +112,10 @@ static const char *known_input(Reader *r, const Value *v, const Param *p)
   if (!list && one_number(v, &number))
     return strcmp(p->type.name, "int") == 0 ? text(r, "%.0f", number) : float_text(r, number);
   if (!list || !v->tensor || rank_of(v) != 1 || tensor_elements(v->tensor) > MOST_ITEMS)
-    return refuse(r, text(r, list ? "with computed %s" : "with a computed %s", p->name.text)), NULL;
-  for (int64_t i = 0; i < tensor_elements(v->tensor); i++)
-    list_add(&all, float_text(r, tensor_real(v->tensor, i)));
-  return text(r, "[%s]", all.at ? all.at : "");
+    return refuse(r, text(r, "with %s computed in input %u", p->name.text, i)), NULL;
+  for (int64_t k = 0; k < tensor_elements(v->tensor); k++)
+    list_add(&all, float_text(r, tensor_real(v->tensor, k)));
+  return text(r, "[%s]", all.at);
 }
 
 /* A word in quotes; NULL: it has other characters. */
@@ -138,11 +138,12 @@ static const char *attribute_text(Reader *r, const OnnxAttribute *a)
     good = word != NULL;
     if (good) list_add(&all, word);
   }
-  const char *value = !good      ? NULL
-                      : a->has_s ? word_text(r, a->s)
-                                 : text(r, "[%s]", all.at ? all.at : "");
-  if (!value) refuse(r, text(r, "with this %s", name_clean(r, a->name, "attribute")));
-  return value;
+  const char *value = !good ? NULL : a->has_s ? word_text(r, a->s) : text(r, "[%s]", all.at);
+  if (value) return value;
+  const char *name = name_clean(r, a->name, "attribute");
+  const char *given = a->has_s ? arena_strndup(r->arena, (const char *)a->s.data, a->s.len) : "";
+  refuse(r, text(r, a->has_s ? "with %s=%s" : "with a %s of another kind%s", name, given));
+  return NULL;
 }
 
 /* Whether it is a constant without elements. */
@@ -166,7 +167,7 @@ static const char *list_of_inputs(Reader *r, bool types)
     else if (!is_empty(v))
       list_add(&all, v ? whole_ref(r, v) : "none");
   }
-  return text(r, "[%s]", all.at ? all.at : "");
+  return text(r, "[%s]", all.at);
 }
 
 static const char *known_sizes(Reader *r, const Value *x)
@@ -174,7 +175,7 @@ static const char *known_sizes(Reader *r, const Value *x)
   Text all = text_new(r->arena);
   for (int64_t i = 0, size; i < rank_of(x); i++)
     list_add(&all, size_of(x, i, &size) ? text(r, "%" PRId64, size) : "-1");
-  return text(r, "[%s]", all.at ? all.at : "");
+  return text(r, "[%s]", all.at);
 }
 
 /* The value of a parameter whose name has a meaning of its own; NULL: another name. */
@@ -210,7 +211,7 @@ static const char *argument_text(const Inline *n, const Param *p, uint32_t i, co
   const OnnxAttribute *a = p->type.name ? attribute(r, name) : NULL;
   if (a) return attribute_text(r, a);
   const Value *v = argument_of(n, name, i, &tensor);
-  if (v && p->type.name) return known_input(r, v, p);
+  if (v && p->type.name) return known_input(r, v, p, i);
   if (v && tensor) return text(r, "$%u", v->id);
   if (v) return !name[1] && strchr("abc", *name) ? operand(r, i) : whole_ref(r, v);
   *usual = p->value;
@@ -224,11 +225,17 @@ typedef enum Stands { ALONE, OPERAND, TIGHT } Stands; /* TIGHT: of `**`, `-`, `.
 
 static const char *shown(Inline *n, const Expr *e, Stands as);
 
-/* Whether a condition is true. Refuses the node if that depends on the arguments. */
-static bool holds(Inline *n, const Expr *e)
+/* The value of an expression. NULL after refusing the node: it depends on the arguments. */
+static const char *fixed_value(const Inline *n, const Expr *e)
 {
   const char *value = ask_value(n->r, e);
-  if (value == VARIES) refuse(n->r, "with sizes that depend on the arguments");
+  if (value == VARIES) return refuse(n->r, "with sizes that depend on the arguments"), NULL;
+  return value;
+}
+
+static bool holds(const Inline *n, const Expr *e)
+{
+  const char *value = fixed_value(n, e);
   return value && *value == 't';
 }
 
@@ -243,7 +250,7 @@ static const char *bracketed(const Inline *n, const char *code, Stands as)
   return loose && as != ALONE ? text(n->r, "(%s)", code) : code;
 }
 
-/* Adds the text of a part, and what the function has before it. */
+/* Adds the source between *from and the part, then the part's code. */
 static void add_part(Inline *n, Text *out, uint32_t *from, const Expr *part, Stands as)
 {
   if (!part) return;
@@ -260,25 +267,30 @@ static bool is_left_out(Inline *n, const Expr *e, const char *value)
   return given && usual && strcmp(given, usual) == 0;
 }
 
-/* Arguments, or the elements of a list. */
+/* Arguments, or the elements of a list. An argument that others follow by place stays. */
 static const char *list_shown(Inline *n, const ArgList *all, bool arguments)
 {
-  Text out = text_new(n->r->arena);
+  Text out = text_new(n->r->arena), left_out = text_new(n->r->arena);
   for (uint32_t i = 0; i < all->n; i++) {
     const char *name = all->at[i].key.text, *value = shown(n, all->at[i].value, ALONE);
-    if (arguments && is_left_out(n, all->at[i].value, value)) continue;
+    if (arguments && is_left_out(n, all->at[i].value, value)) {
+      if (!name) list_add(&left_out, value);
+      continue;
+    }
+    if (!name && left_out.n) list_add(&out, left_out.at), left_out = text_new(n->r->arena);
     if (all->at[i].star && *value == '[')
       value = text(n->r, "%.*s", (int)strlen(value) - 2, value + 1);
     list_add(&out, name ? text(n->r, "%s=%s", name, value) : value);
   }
-  return out.at ? out.at : "";
+  return out.at;
 }
 
 /* An element of a list, or those from one on. */
 static const char *elements(Inline *n, const char *list, const Sub *s)
 {
-  const char *value = ask_value(n->r, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
+  const char *value = fixed_value(n, s->kind == SUB_index ? s->index : s->start), *at = list + 1;
   if (!value || n->r->dropped) return "";
+  assert(isdigit((unsigned char)*value));
   int depth = 0;
   for (int64_t k = strtoll(value, NULL, 10); k > 0 && *at; at++) {
     depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
@@ -338,7 +350,7 @@ static bool has_layer(const Expr *e)
   return e->kind == EXPR_call && e->as.call.callee->kind == EXPR_call;
 }
 
-/* What is known is its value. */
+/* The code of an expression; if the compiler knows its value, the value. */
 static const char *shown(Inline *n, const Expr *e, Stands as)
 {
   const char *own = variable(n, e);
@@ -363,7 +375,7 @@ static void bind(Inline *n, const char *name, const char *value, const Expr *kno
   ask_bind(n->r, name, value, known);
 }
 
-/* A tensor is a step, other values stand where the variable stands. */
+/* A tensor becomes a step; any other value replaces the variable where it is used. */
 static void inline_assign(Inline *n, const char *name, const Expr *e)
 {
   const char *value = has_layer(e) ? "" : ask_value(n->r, e), *code = shown(n, e, ALONE);
@@ -397,8 +409,8 @@ static const char *inline_block(Inline *n, const Block *b)
           inline_block(n, holds(n, s->as.branch.test) ? &s->as.branch.then : &s->as.branch.other);
       break;
     case STMT_for:
-      for (const char *at = ask_value(n->r, s->as.loop.iter);
-           at && *at && *at != ']' && at[1] != ']';) {
+      for (const char *at = fixed_value(n, s->as.loop.iter);
+           at && !n->r->dropped && *at && *at != ']' && at[1] != ']';) {
         long long k = strtoll(at + 1, (char **)(uintptr_t)&at, 10);
         bind(n, s->as.loop.names.at[0].text, text(n->r, "%lld", k), NULL);
         inline_block(n, &s->as.loop.body);

@@ -175,8 +175,8 @@ ampc_status read_model(Reader *r, Arena *arena, const OnnxModel *model, const Re
 
 /* ---- sizes.c ---- */
 
-/* What differs in the second choice. Tables, such as those of positions, limit sizes: then smaller
- * ones may fit. */
+/* What differs in the second choice. It has larger sizes; if a table of positions limits them,
+ * smaller ones. */
 typedef enum Vary { VARY_more, VARY_less, VARY_batch, VARY_none } Vary;
 
 /* Sets the shapes of the arguments. AMPC_BAD_USAGE: a given size does not fit. */
@@ -189,6 +189,7 @@ bool is_batch(const Reader *r, const Value *v);
 bool counts_samples(const Reader *r, const Value *v, size_t axis);
 bool sizes_guess_again(const Reader *r); /* whether there is another guess of open sizes */
 const char *size_key(Reader *r, const Value *v, size_t axis); /* of an open size: Size.key */
+const char *sizes_tried(Reader *r); /* "L=80 instead of 16": of the second choice */
 int64_t job_batch(const Reader *r);
 
 /* ---- ask.c ---- */

@@ -1,4 +1,4 @@
-/* Elementwise ops. */
+/* Finds the function of a node. Ops of two operands. */
 #include <string.h>
 #include "read_ops.h"
 

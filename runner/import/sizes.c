@@ -148,11 +148,12 @@ static Shape argument_shape(Reader *r, const Value *v, Vary vary)
       s.dim[0][i] = BATCH;
       s.dim[1][i] = BATCH + (vary == VARY_none ? 0 : MORE_SAMPLES);
     } else {
-      const Size *open = open_size(r, v, i);
+      Size *open = open_size(r, v, i);
       int64_t place = open - r->sizes.at + 1; /* several sizes stay apart */
       s.dim[0][i] = s.dim[1][i] = open->at[0];
       if (vary == VARY_more) s.dim[1][i] += MORE * place;
       if (vary == VARY_less) s.dim[1][i] = s.dim[1][i] / 2 + place;
+      open->at[1] = s.dim[1][i];
     }
   }
   return s;
@@ -181,6 +182,19 @@ bool sizes_guess_again(const Reader *r)
   bool open = false;
   for (uint32_t i = 0; i < r->sizes.n; i++) open = open || !r->sizes.at[i].given;
   return open && r->guess + 1 < N_GUESSES;
+}
+
+const char *sizes_tried(Reader *r)
+{
+  const char *all =
+      r->batch ? "" : text(r, "a batch of %d instead of %d", BATCH + MORE_SAMPLES, BATCH);
+  for (uint32_t i = 0; i < r->sizes.n; i++) {
+    const Size *s = &r->sizes.at[i];
+    if (s->at[1] != s->at[0])
+      all = text(r, "%s%s%s=%" PRId64 " instead of %" PRId64, all, *all ? ", " : "",
+                 arena_shown(r->arena, s->key, ""), s->at[1], s->at[0]);
+  }
+  return all;
 }
 
 int64_t job_batch(const Reader *r)

@@ -129,6 +129,10 @@ REFUSED = {
     "lists of other axes": model([node("Reshape", ["s", "v"], ["u"]), node("Concat", ["u", "s"], ["z"], attribute("axis", 2, 3, 0)),
                                   node("Reshape", ["x", "z"], ["y"])],
                                  [tensor("s", [2], INT64, struct.pack("<2q", 1, 2)), tensor("v", [2], INT64, struct.pack("<2q", 1, 2))]),
+    "too many axes": model([node("Reshape", ["s", "v"], ["u"]), node("Reshape", ["u", "w"], ["z"]), node("Reshape", ["x", "z"], ["y"])],
+                           [tensor("s", [2], INT64, struct.pack("<2q", -1, 4)),
+                            tensor("v", [7], INT64, struct.pack("<7q", 2, 1, 1, 1, 1, 1, 1)),
+                            tensor("w", [1], INT64, struct.pack("<q", 2))]),
     "expand": model([node("Expand", ["x", "s"], ["y"])], [tensor("s", [2], INT64, struct.pack("<2q", 1 << 60, 1 << 60))]),
 }
 LONG = ".".join("m" * 3 for _ in range(20_000))

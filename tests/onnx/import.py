@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
-REFUSED = {"folded", "fresh_folded", "other", "branches"}  # no weights of PyTorch's net
+REFUSED = {"folded", "fresh_folded", "other", "branches", "slices"}  # no weights of PyTorch's net
 TOLERANCE = 2e-6
 OPTIONS = {"open": ["--size", "x=3,27,36"], "other": ["--train", "Const:0", "--freeze", "seq_norm_*,coefficient"]}
 

@@ -75,6 +75,24 @@ def branches():
     numpy.savez(f"{HERE}/branches.npz", x0=x, y0=y)
 
 
+def slices():
+    """A Squeeze without axes: which of them have one element depends on an open size. A reduction without axes."""
+    rng = numpy.random.default_rng(3)
+    node = onnx.helper.make_node
+    numbers = {"first": [15], "end": [200], "axis": [1]}
+    tensors = [onnx.numpy_helper.from_array(numpy.asarray(t), key) for key, t in numbers.items()]
+    tensors.append(onnx.numpy_helper.from_array(rng.normal(size=(8, 4)).astype(numpy.float32), "w"))
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Slice", ["m", "first", "end", "axis"], ["part"]),
+             node("Squeeze", ["part"], ["row"]), node("ReduceLogSumExp", ["m"], ["sum"], keepdims=0),
+             node("Add", ["row", "sum"], ["y"])]
+    info = [onnx.helper.make_tensor_value_info(key, 1, n) for key, n in (("x", ["N", "L", 8]), ("y", ["N", 4]))]
+    graph = onnx.helper.make_graph(nodes, "graph", info[:1], info[1:], tensors)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8), f"{HERE}/slices.onnx")
+    x = rng.normal(size=(2, 16, 8)).astype(numpy.float32)
+    y = onnxruntime.InferenceSession(f"{HERE}/slices.onnx").run(None, {"x": x})[0]
+    numpy.savez(f"{HERE}/slices.npz", x0=x, y0=y)
+
+
 class BasicBlock(nn.Module):
     def __init__(self, i, o, stride=1):
         super().__init__()
@@ -385,6 +403,6 @@ def make(name):
         file.write("\n".join(names) + "\n")
 
 
-OTHERS = {"other": other, "branches": branches}
+OTHERS = {"other": other, "branches": branches, "slices": slices}
 for each in sys.argv[1:] or [*NETS, *OTHERS]:
     OTHERS[each]() if each in OTHERS else make(each)
