@@ -112,15 +112,26 @@ static void put_text(Text *out, const char *text, size_t size)
   }
 }
 
-/* Prints a signature. Breaks long lines between arguments, and in lists of texts. */
+/* Returns the size of the text up to a blank in the outer brackets that follows one of `ends`.
+ * Updates the depth of brackets. */
+static size_t part_size(const char *p, const char *ends, int *depth)
+{
+  size_t n = 0;
+  for (; p[n] && !(p[n] == ' ' && *depth == 1 && n && strchr(ends, p[n - 1])); n++)
+    *depth += (p[n] == '(' || p[n] == '[') - (p[n] == ')' || p[n] == ']');
+  return n;
+}
+
+/* Prints a signature. Breaks long lines between arguments, and in a list of texts that is longer
+ * than a line. */
 static void put_signature(Text *out, const char *text)
 {
   size_t start = out->n;
   int depth = 0;
   for (const char *p = text; *p;) {
-    size_t n = 0;
-    for (; p[n] && !(p[n] == ' ' && depth == 1 && n && strchr(",|", p[n - 1])); n++)
-      depth += (p[n] == '(' || p[n] == '[') - (p[n] == ')' || p[n] == ']');
+    int before = depth;
+    size_t n = part_size(p, ",", &depth);
+    if (n > WIDTH - 4) depth = before, n = part_size(p, ",|", &depth);
     bool full = out->n > start && out->n - start + 1 + n > WIDTH;
     if (full) start = out->n + 1;
     text_printf(out, "%s%.*s", full ? "\n    " : p > text ? " " : "", (int)n, p);

@@ -31,8 +31,8 @@ typedef struct Typed {
   const char *name, *of;
 } Typed;
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what);
-/* Replaces argument i of a def of the library by the setting `object.NAME`, if the job or --set has
- * it, and checks the setting as the argument. *span: where the value is given. */
+/* If the job or --set sets `object.NAME`, where NAME is parameter i of the def of the library,
+ * *value becomes that setting, which is checked as an argument, and *span its place. */
 bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object, Datum *value,
                       Span *span);
 

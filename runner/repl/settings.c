@@ -124,14 +124,16 @@ static bool explain_setting(Repl *r, const char *key)
   return true;
 }
 
-/* Returns the number that `RATE * 2` has in the job; the text itself if it has none. */
+/* Returns the number that `RATE * 2` has in the job; the text itself if it has none; NULL after a
+ * message. */
 static const char *number_of_text(Repl *r, const char *text)
 {
   double number;
   if (ampc_read_real(text, &number)) return text;
   Part part = {"<set>", text, (uint32_t)strlen(text)};
-  Compiled *p = program_compile(r, &(Request){.input = &part, .alone = true, .quiet = true});
-  const char *answer = p && p->c->answer ? p->c->answer : "";
+  Compiled *p = program_compile(r, &(Request){.input = &part, .alone = true});
+  if (!p) return NULL;
+  const char *answer = p->c->answer ? p->c->answer : "";
   if (strncmp(answer, "float ", 6) == 0 || strncmp(answer, "int ", 4) == 0)
     text = arena_strdup(r->arena, strchr(answer, ' ') + 1);
   compiled_drop(p);
@@ -142,6 +144,7 @@ static bool set_data(Repl *r, uint32_t setting, const char *value)
 {
   const ampc_setting *s = &r->latest->c->program->settings[setting];
   value = number_of_text(r, value);
+  if (!value) return false;
   Past before = past_of(r, arena_printf(r->arena, ":set %s=%s", s->name, value));
   double number;
   if (!ampc_read_real(value, &number) || !ampc_in_domain(s->domain, number))

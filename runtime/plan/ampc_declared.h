@@ -83,8 +83,8 @@ typedef struct ampc_slice {
   bool apart;     /* no step reads MASTER there: each process has only the slices of its members */
 } ampc_slice;
 
-/* Which numbers a setting or an argument may have, as f32: the domain and its name in the language.
- * number.h describes and checks the domains.
+/* A domain says which f32 numbers a setting or argument may have. Each row: the domain, its name in
+ * the language. number.h describes and checks the domains.
  *   FRACTION   0 or more and below 1: beta of a moving average
  *   SHRINKING  above 0 and below 1
  *   SCALE      a loss scale whose inverse is also a normal float

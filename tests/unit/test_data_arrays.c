@@ -244,8 +244,11 @@ static void check_tensors(void)
        "single number"},
       {"{\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,2],\"data_offsets\":[0,24]}}",
        "tensor x has 24 bytes, its shape needs over 9223372036854775807"},
-      {"{}", "no tensor has its bytes from 0 to 24"},
-      {"[]", "not the JSON"},
+      {"{}", "bytes 0 to 24 after its header belong to no tensor"},
+      {"[]", "it is not an object"},
+      {X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,0],"
+                   "\"data_offsets\":[24,24]}}",
+       "its tensor y has 9 axes; at most 8 are read"},
   };
   ampc_status status;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -255,6 +258,10 @@ static void check_tensors(void)
               bad[i].json, status ? ampc_last_error() : "read");
   }
   write_tensors(" {\"\\u0078\" : {\"shape\":[3,2], \"data_offsets\":[0,24],\"dtype\":\"F32\"} } ");
+  probe(&ampc_format_safetensors, temp_path("x"), "key=x\n", &status);
+  CHECK_MSG(!status, "%s", ampc_last_error());
+  write_tensors(X("[0,24]") ",\"y\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,0],"
+                            "\"data_offsets\":[24,24]}}");
   probe(&ampc_format_safetensors, temp_path("x"), "key=x\n", &status);
   CHECK_MSG(!status, "%s", ampc_last_error());
   temp_write(temp_path("x"), "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);

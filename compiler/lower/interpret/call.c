@@ -43,21 +43,27 @@ bool eval_args(Lower *l, Scope *s, const ArgList *list, Args *out)
 
 /* ---- parameters ---- */
 
-/* Returns "dropout(x, p: unit = 0.5)", for the help of a message. Types and defaults are as in the
- * source. */
-static const char *params_text(Lower *l, const char *name, const void *of)
+/* Returns "dropout(x, p: unit = 0.5)". Types and defaults are as in the source. */
+static Text signature(Lower *l, const char *name, const ParamList *params, bool types)
 {
-  const ParamList *params = of;
   Text t = text_new(l->arena);
   text_printf(&t, "%s(", name);
   for (uint32_t i = 0; i < params->n; i++) {
     const Param *p = &params->at[i];
-    Span span = {p->name.span.start, p->type.name ? p->type.span.end : p->name.span.end};
-    if (p->value) span.end = p->value->span.end;
+    bool typed = types && p->type.name;
+    Span span = {p->name.span.start, typed ? p->type.span.end : p->name.span.end};
     text_printf(&t, "%s%s", i ? ", " : "", source_text(l, span));
+    if (p->value) text_printf(&t, typed ? " = %s" : "=%s", source_text(l, p->value->span));
   }
   text_puts(&t, ")");
-  return t.at;
+  return t;
+}
+
+/* Returns the signature for the help of a message; a long one without types. */
+static const char *params_text(Lower *l, const char *name, const void *of)
+{
+  Text t = signature(l, name, of, true);
+  return t.n > 160 ? signature(l, name, of, false).at : t.at;
 }
 
 static const char *param_name(const void *of, uint32_t i)
@@ -100,8 +106,7 @@ bool bind_params(Lower *l, Scope *s, const char *callee, const ParamList *params
     const Param *p = &params->at[i];
     if (!p->type.name) continue;
     Datum v = scope_find(s, p->name.text)->value;
-    if (accepts_none(p, v)) continue;
-    if (!check_type(l, s, &p->type, &v, span[i], (Typed){p->name.text, callee})) return false;
+    if (!check_param(l, s, p, &v, span[i], (Typed){p->name.text, callee})) return false;
     scope_find(s, p->name.text)->value = v;
   }
   return true;

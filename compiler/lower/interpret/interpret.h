@@ -20,7 +20,7 @@ Datum apply_binary(Lower *l, Operator op, Datum a, Datum b, Span span);
 Datum eval_index(Lower *l, Scope *s, const Expr *e);
 
 /* ---- type.c ---- */
-bool accepts_none(const Param *p, Datum v);
+bool check_param(Lower *l, Scope *s, const Param *p, Datum *value, Span span, Typed what);
 void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value);
 
 /* ---- native.c ---- */

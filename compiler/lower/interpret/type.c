@@ -1,5 +1,6 @@
-/* Checks type annotations. They check values and bind size names that are new. They do not cast;
- * only infer blocks cast their results to declared float types (infer.c). */
+/* Checks type annotations. They check values and bind size names that are new. They cast
+ * only an int to a float; infer blocks also cast their results to declared float types (infer.c).
+ */
 #include "interpret.h"
 #include "common/number.h"
 
@@ -130,47 +131,47 @@ static bool help_tensor(Lower *l, Datum v, Span span)
                    ir_sizes_text(l->arena, dim, rank));
 }
 
-/* If the default is `none`, `none` fits any type. */
-bool accepts_none(const Param *p, Datum v)
-{
-  return v.kind == D_none && p->value && p->value->kind == EXPR_none;
-}
-
 /* Checks a whole number against its range: `n: int(1, 64)`. */
 static bool check_range(Lower *l, Scope *s, const TypeExpr *t, Datum v, Span span, Typed what)
 {
   Counts range;
   int64_t n;
-  if (strcmp(t->name, "int") != 0 || t->n_dims != 2)
-    return refuse(l, E209, t->span, "`%s` is not a type: only `int` has a range, `int(1, 64)`",
-                  type_text(l, t));
-  return want_int(l, eval(l, s, t->dims[0]), t->dims[0]->span, "a bound", &range.least) &&
-         want_int(l, eval(l, s, t->dims[1]), t->dims[1]->span, "a bound", &range.most) &&
-         want_count(l, v, span, typed_text(l, what), range, &n);
+  const char *wrong = strcmp(t->name, "int") != 0 ? "only `int` has a range, `int(1, 64)`"
+                      : t->n_dims != 2            ? "a range has two bounds, `int(1, 64)`"
+                                                  : NULL;
+  if (!wrong && (!want_int(l, eval(l, s, t->dims[0]), t->dims[0]->span, "a bound", &range.least) ||
+                 !want_int(l, eval(l, s, t->dims[1]), t->dims[1]->span, "a bound", &range.most)))
+    return false;
+  if (!wrong && range.least > range.most) wrong = "its first bound is above its second one";
+  if (wrong) return refuse(l, E209, t->span, "`%s` is not a type: %s", type_text(l, t), wrong);
+  return want_count(l, v, span, typed_text(l, what), range, &n);
 }
 
 /* Checks one of several texts: `mode: "min" | "max"`. */
 static bool check_choice(Lower *l, const TypeExpr *t, Datum v, Span span, Typed what)
 {
   Text known = text_new(l->arena);
-  if (v.kind != D_str) return want_str(l, v, span, typed_text(l, what), &v.as.text);
   for (uint32_t i = 0; i < t->n_dims; i++) {
     const char *choice = t->dims[i]->as.string.text;
-    if (strcmp(choice, v.as.text) == 0) return true;
+    if (v.kind == D_str && strcmp(choice, v.as.text) == 0) return true;
     text_printf(&known, "%s\"%s\"", !i ? "" : i + 1 < t->n_dims ? ", " : " or ", choice);
   }
-  return refuse(l, E209, span, "%s is \"%s\"; it must be %s", typed_text(l, what), v.as.text,
-                known.at);
+  const char *given =
+      v.kind == D_str ? arena_printf(l->arena, "\"%s\"", v.as.text) : d_kind_text(l, v);
+  return refuse(l, E209, span, "%s is %s; it must be %s", typed_text(l, what), given, known.at);
 }
 
 /* Checks a value against its annotation. It is never cast, with one exception: an int for `float`
  * or a domain becomes a float, since later code may depend on the kind. */
 bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, Typed what)
 {
+  ampc_domain domain = ampc_domain_by(t->name);
+  if (t->tensor && domain < AMPC_DOMAIN_COUNT)
+    return refuse(l, E209, t->span, "`%s` is not a type: a domain is of one number, `%s`",
+                  type_text(l, t), t->name);
   if (t->tensor) return check_tensor(l, s, t, *value, span, what);
   if (strcmp(t->name, "one of") == 0) return check_choice(l, t, *value, span, what);
   if (t->n_dims) return check_range(l, s, t, *value, span, what);
-  ampc_domain domain = ampc_domain_by(t->name);
   if (domain < AMPC_DOMAIN_COUNT) {
     double number;
     if (!want_in(l, *value, span, typed_text(l, what), domain, &number)) return false;
@@ -190,6 +191,14 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
   return true;
 }
 
+/* Checks the value of a parameter. If the default is `none`, `none` fits any type. */
+bool check_param(Lower *l, Scope *s, const Param *p, Datum *value, Span span, Typed what)
+{
+  bool none = p->value && p->value->kind == EXPR_none;
+  if ((none && value->kind == D_none) || check_type(l, s, &p->type, value, span, what)) return true;
+  return none && diag_help(l->c, "`none` is allowed, too");
+}
+
 bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object, Datum *value,
                       Span *span)
 {
@@ -197,6 +206,5 @@ bool setting_argument(Lower *l, const char *def, uint32_t i, const char *object,
   const char *key = arena_printf(l->arena, "%s.%s", object, p->name.text);
   if (!setting_value(l, key, value, span)) return false;
   const Typed what = {arena_printf(l->arena, "`%s`", key), NULL};
-  return accepts_none(p, *value) ||
-         check_type(l, scope_new(l, NULL, l->library, NULL), &p->type, value, *span, what);
+  return check_param(l, scope_new(l, NULL, l->library, NULL), p, value, *span, what);
 }

@@ -27,7 +27,7 @@ static bool read_rule(Lower *l, Plateau *p, const char *key, ampc_domain domain,
                                       PLATEAU_cooldown, PLATEAU_eps,      PLATEAU_min_lr};
   Datum *v = p->argument;
   const char *start = arena_printf(l->arena, "%s.start", key);
-  Span given = span;
+  Span given = span; /* of the last value read: in the end, of min_lr */
   double number;
   if (!setting_value(l, start, &v[PLATEAU_lr], &given) ||
       !want_in(l, v[PLATEAU_lr], given, arena_printf(l->arena, "`%s`", start), domain, &number))

@@ -202,8 +202,8 @@ Value schedule_value(Lower *l, const Schedule *s, Span span)
   return schedule_node(l, s, step, NULL, AMPC_FINITE, span);
 }
 
-/* Returns the numbers of a list. `none`, which only `steps` can be, sets a bit of *own: the block's
- * own number of steps. */
+/* Returns the numbers of a list. Only `steps` can be `none`: then bit i of *own is set, and the
+ * block's number of steps is used. */
 static const double *numbers_of(Lower *l, Datum list, uint32_t *own)
 {
   double *numbers = arena_array(l->arena, double, list.n);

@@ -85,7 +85,7 @@ static bool read_place(const char *name, const json_t *entry, Place *out)
     return false;
   const StoredType *stored = stored_type_named(type);
   *out = (Place){name, offsets[0], offsets[1], stored->element.size, stored->name};
-  for (uint32_t i = 0; i < rank && out->needs < INT64_MAX; i++)
+  for (uint32_t i = 0; i < rank; i++) /* a size 0 makes any product 0 */
     if (__builtin_mul_overflow(out->needs, size[i], &out->needs)) out->needs = INT64_MAX;
   return true;
 }
@@ -120,6 +120,10 @@ static ampc_status read_places(Header *h, json_t *root)
     bool meta = strcmp(name, "__metadata__") == 0;
     bool good = meta ? json_is_object(entry) || json_is_null(entry)
                      : read_place(name, entry, &h->places[h->n]);
+    size_t axes = json_array_size(json_object_get(entry, "shape"));
+    if (!good && axes > TENSOR_AXES)
+      return ampc_fail(AMPC_BAD_FILE, "%s: its tensor %.63s has %zu axes; at most %d are read",
+                       h->path, name, axes, TENSOR_AXES);
     if (!good)
       return ampc_fail(AMPC_BAD_FILE,
                        "%s is damaged: its header is not the JSON of safetensors at %.63s", h->path,
@@ -148,10 +152,12 @@ static ampc_status check_order(Header *h)
                        "%s is damaged: its tensors %.63s and %.63s overlap at byte %lld", h->path,
                        h->places[i - 1].name, h->places[i].name, (long long)h->places[i].begin);
     else if (h->places[i].begin > at)
-      return ampc_fail(AMPC_BAD_FILE, "%s is damaged: no tensor has its bytes from %lld to %lld",
+      return ampc_fail(AMPC_BAD_FILE,
+                       "%s is damaged: bytes %lld to %lld after its header belong to no tensor",
                        h->path, (long long)at, (long long)h->places[i].begin);
   if (!h->exact || at == h->behind) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "%s is damaged: no tensor has its bytes from %lld to %lld",
+  return ampc_fail(AMPC_BAD_FILE,
+                   "%s is damaged: bytes %lld to %lld after its header belong to no tensor",
                    h->path, (long long)at, (long long)h->behind);
 }
 
@@ -163,7 +169,8 @@ ampc_status tensor_header_read(const char *path, const char *text, int64_t size,
   *out = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   if (!json_is_object(*out))
     return ampc_fail(AMPC_BAD_FILE, "%s is damaged: its header is not the JSON of safetensors: %s",
-                     path, *out ? "no object" : ampc_show(shown, sizeof shown, error.text, ""));
+                     path,
+                     *out ? "it is not an object" : ampc_show(shown, sizeof shown, error.text, ""));
   Header h = {.path = path, .behind = behind, .exact = exact};
   h.places = calloc(json_object_size(*out) + 1, sizeof *h.places);
   ampc_status status =
@@ -187,8 +194,8 @@ TensorEntry tensor_entry(const json_t *entry)
                      .begin = json_integer_value(json_array_get(offsets, 0))};
   json_array_foreach(shape, i, axis)
   {
-    out.dim[out.rank++] = json_integer_value(axis);
-    out.elements *= json_integer_value(axis);
+    int64_t size = out.dim[out.rank++] = json_integer_value(axis);
+    if (__builtin_mul_overflow(out.elements, size, &out.elements)) out.elements = INT64_MAX;
   }
   if (stored->name) return out;
   out.unread = strchr(type, '.');

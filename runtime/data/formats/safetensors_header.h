@@ -10,8 +10,8 @@ enum { TENSOR_AXES = 8, HEADER_LENGTH = 8, MOST_HEADER = 100 << 20 /* bytes; by 
 typedef struct StoredType {
   const char *name;    /* "F32"; NULL: a type that ampc does not know, its elements are bytes */
   ElementType element; /* ELEMENT_NONE: a type that only other programs have */
-  ampc_dtype dtype;    /* of equal elements; AMPC_DTYPE_COUNT: ampc has none */
-  bool wide;           /* AMPC_F32 means double */
+  ampc_dtype dtype; /* the type of ampc with the same elements; AMPC_DTYPE_COUNT: there is none */
+  bool wide;        /* AMPC_F32 means double */
 } StoredType;
 
 /* Return the row of a type: by its name in a file, or by the type of ampc, which must have one. */

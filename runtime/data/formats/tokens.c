@@ -4,6 +4,7 @@
  * so that inputs [:, :-1] and targets [:, 1:] contain all tokens once. n tokens form (n - 1) /
  * (length - 1) windows. With `random` a window begins anywhere in the used tokens. A file named
  * *.gz is unpacked. */
+#include <assert.h>
 #include <string.h>
 #include "args.h"
 #include "array.h"
@@ -23,6 +24,7 @@ static void read_arguments(const char *args, ampc_array *out)
   args_text(args, "format", name, sizeof name);
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(types[i].name, name) == 0) out->type = types[i].type;
+  assert(out->type.size); /* the signature of tokens() lists the formats */
   out->is = (ampc_header){.dtype = AMPC_I32, .rank = 1, .dim = {args_integer(args, "length")}};
   out->step = out->is.dim[0] - 1;
 }
