@@ -169,7 +169,7 @@ def every_command():
     t.type(":undo", r"^took back :const HIDDEN=24$")
     t.type(":hist fc1.weight", r"^ +-?[0-9.]+ ┤█", r"^f32\[16, 8\]$", r"^range: ")
     t.type(":probe", r"^all numbers are absolute values; least: the smallest above 0")
-    t.type(":profile 2", r"^train, batch 32: ", r"^fc1_linear ", r"^time: measured")
+    t.type(":profile 2", r"^train, batch 32: ", r"^fc1_linear ", r"^measured: the mean")
     t.type(":profile all", r"^amp: all: expected a number of steps: ")
     t.type(":reload")
     t.type(":open tests/repl/small.amp")
