@@ -67,7 +67,8 @@ const char *float_text(const Reader *r, double v)
 
 const char *item_text(const Reader *r, Item i)
 {
-  return i.text ? i.text : text(r, "%" PRId64, i.n);
+  if (i.text) return i.text;
+  return i.n == INT64_MIN ? "(-9223372036854775807 - 1)" : text(r, "%" PRId64, i.n);
 }
 
 void list_add(Text *list, const char *entry)
