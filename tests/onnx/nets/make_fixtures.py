@@ -77,17 +77,22 @@ def branches():
 
 def slices():
     """A Squeeze without axes: which of them have one element depends on an open size. A reduction without axes. A slice
-    of sizes from the least integer on, as PyTorch writes `sizes[:-1]`."""
+    of sizes from the least integer on, as PyTorch writes `sizes[:-1]`. A bias of equal elements."""
     rng = numpy.random.default_rng(3)
     node = onnx.helper.make_node
     numbers = {"first": [15], "end": [200], "axis": [1], "least": [-2**63], "last": [-1], "four": [4]}
     tensors = [onnx.numpy_helper.from_array(numpy.asarray(t), key) for key, t in numbers.items()]
     tensors.append(onnx.numpy_helper.from_array(rng.normal(size=(8, 4)).astype(numpy.float32), "w"))
-    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Slice", ["m", "first", "end", "axis"], ["part"]),
+    tensors.append(onnx.numpy_helper.from_array(rng.normal(size=(1, 4, 1)).astype(numpy.float32), "kernel"))
+    bias = onnx.numpy_helper.from_array(numpy.full(1, 0.25, numpy.float32))
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Transpose", ["m"], ["turned"], perm=[0, 2, 1]),
+             node("Constant", [], ["bias"], value=bias), node("Conv", ["turned", "kernel", "bias"], ["line"]), node("ReduceMax", ["line"], ["top"], keepdims=0),
+             node("Slice", ["m", "first", "end", "axis"], ["part"]),
              node("Squeeze", ["part"], ["row"]), node("Shape", ["m"], ["sizes"]), node("Slice", ["sizes", "least", "last"], ["some"]),
              node("Concat", ["some", "four"], ["same"], axis=0), node("Reshape", ["m", "same"], ["again"]),
              node("ReduceLogSumExp", ["again"], ["sum"], keepdims=0),
-             node("Add", ["row", "sum"], ["y"])]
+             node("Add", ["row", "sum"], ["more"]),
+             node("Add", ["more", "top"], ["y"])]
     info = [onnx.helper.make_tensor_value_info(key, 1, n) for key, n in (("x", ["N", "L", 8]), ("y", ["N", 4]))]
     graph = onnx.helper.make_graph(nodes, "graph", info[:1], info[1:], tensors)
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8), f"{HERE}/slices.onnx")
