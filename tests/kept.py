@@ -40,7 +40,7 @@ PARTS = """CMakeFiles/*/runner/jit CMakeFiles/*/runner/selftest CMakeFiles/*/com
     CMakeFiles/*/compiler/nvrtc CMakeFiles/*/compiler/kernel/nvrtc.c.o tests/CMakeFiles/simt_check.dir
     libampcruntime.a libampcdata.a libampcformats.a libampcbase.a libampcplan.a""".split()
 TOLD = re.compile(r"^[0-9a-f]{32} .*", re.M)
-LINE = re.compile(r" *\d+/\d+ Test +#\d+: (\S+) .* ([0-9.]+) sec")
+LINE = re.compile(r" *\d+/(\d+) Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
 
 @functools.cache
@@ -174,8 +174,8 @@ def run(build, todo, keys, into, options):
             if not re.match(r" +Start +\d+: ", line):
                 print(line, end="", flush=True)
             found = LINE.match(line)
-            if found:
-                name, seconds = found.groups()
+            if found and found[1] == str(len(todo)) and found[2] in keys:  # else a failed test printed it
+                name, seconds = found.groups()[1:]
                 result = "passed" if " Passed " in line else "skipped" if "***Skipped " in line else "failed"
                 done[name] = [result, seconds]
                 keep(kept, keys[name], name, done[name])

@@ -13,13 +13,15 @@ printf 'reads\tdocs\t\nfree\talways\t\nplain\t\t\ntold\t\tcat build/telling\n' >
 for part in $(cd tests && python3 -Bc 'import kept; print(*kept.PARTS)'); do mkdir -p "build/${part/\*/program}"; done
 tells() { printf '%032d job\n' "$1" >build/telling; }
 tells 1
+# what a failed test prints may look like results of other tests
+printf '%s ........   Passed    1.00 sec\n' '  1/2 Test #1: unknown' '  1/99 Test #1: free' >nested
 cat >build/CTestTestfile.cmake <<EOF
 add_test(plain sh -c "echo x >>$work/plain" $work/tests/room/run.sh $work/build/ampc)
 add_test(linked sh -c "echo x >>$work/linked" $work/build/amp)
 add_test(told sh -c "echo x >>$work/told" $work/build/ampc)
 add_test(reads sh -c "echo x >>$work/reads" $work/build/ampc)
 add_test(free sh -c "echo x >>$work/free")
-add_test(fails sh -c "echo x >>$work/fails; false")
+add_test(fails sh -c "echo x >>$work/fails; cat $work/nested; false")
 EOF
 
 # runs NAME...: kept.py runs these tests and no other
@@ -28,7 +30,7 @@ runs() {
   rm -f plain linked reads free fails told
   tests/kept.py build >out 2>&1 || true
   ran=$(find . -maxdepth 1 -name '[plrft]*' -type f -printf '%f\n' | sort | paste -sd ' ')
-  [ "$ran" = "$*" ] && return
+  ! grep -q Traceback out && [ "$ran" = "$*" ] && return
   echo "FAILED: ran $ran instead of $*, after: $change"
   cat out
   exit 1
