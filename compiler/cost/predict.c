@@ -251,7 +251,6 @@ static void repeat(Prediction *p, const Gpu *gpu)
                          &p->cost.issue_us,  &p->cost.roof_us, &p->cost.latency_us,
                          &p->cost.tensor_us, &p->cost.l2_bytes};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] *= times;
-  p->us = p->cost.us;
   p->launch_us = p->launches * gpu->node;
 }
 
@@ -287,7 +286,7 @@ void predict_block(Compile *c, const Gpu *gpu, uint16_t block, double parts[PART
     const Group *group = &g->groups.at[i];
     if (ir_node(g, group->nodes[group->n - 1])->block != block || !command_of(g, i)->kind) continue;
     Prediction p = predict_command(c, gpu, i, NULL);
-    parts[p.part] += p.us;
+    parts[p.part] += p.cost.us;
     parts[PART_launches] += p.launch_us;
   }
 }

@@ -19,18 +19,17 @@ extern const char *const cost_part_names[]; /* "products" */
 typedef struct Prediction {
   CommandCount count; /* also counts FLOPs of attention */
   CostPart part;
-  double us;        /* microseconds, without launch_us */
   double launch_us; /* the time between kernels */
   double launches;  /* kernels, of the library or ampc's own */
   double bytes;     /* of operands, each once, and of columns of a convolution */
-  Cost cost;        /* on a GPU: `us` and what limits it, as far as the model knows */
+  Cost cost;        /* without launch_us; on a CPU and by the quick model often only `us` */
   const char *own;  /* why no library computes it, or which one computes attention; or NULL */
   bool product;     /* a product, a convolution or attention: the fields below are set */
   ProductLoad load; /* the product of one launch */
   double busy;      /* fraction of the multiprocessors that have a tile */
   /* NULL, or why tensor cores do not run at full rate; on a CPU: why 16 bits are not faster */
   const char *against;
-  double aligned_us; /* `us` if rows were aligned */
+  double aligned_us; /* cost.us if rows were aligned */
 } Prediction;
 
 /* A model of ampc's own kernels on a GPU, in place of the quick one of predict.c. The functions get

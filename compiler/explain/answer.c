@@ -105,7 +105,7 @@ static const char *why_no_tensor(const ExplainBlock *b)
   const Prediction *most = NULL;
   for (uint32_t i = 0; i < b->nodes.n; i++) {
     const Prediction *p = b->nodes.at[i].made;
-    if (p && (!most || p->us > most->us)) most = p;
+    if (p && (!most || p->cost.us > most->cost.us)) most = p;
   }
   return most ? most->against : NULL;
 }

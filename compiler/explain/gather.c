@@ -55,10 +55,10 @@ static void predict_commands(Gather *t, ExplainBlock *b)
     Prediction *p = &t->made[i];
     *p = predict_command(t->c, t->e->gpu, i, t->counts);
     b->commands++;
-    b->parts[p->part] += p->us;
+    b->parts[p->part] += p->cost.us;
     b->parts[PART_launches] += p->launch_us;
-    b->us += p->us + p->launch_us;
-    share_time(t, group, p->us + p->launch_us);
+    b->us += p->cost.us + p->launch_us;
+    share_time(t, group, p->cost.us + p->launch_us);
   }
 }
 
@@ -283,7 +283,7 @@ static void add_size(Gather *t, ExplainBlock *b, const ExplainNode *n)
                                          : odd_size(t->c, &k->gemm, &type);
   if (!size) return;
   int64_t step = TENSOR_ALIGNMENT / ir_dtype_size(t->c, type);
-  double saves = n->made->us - n->made->aligned_us;
+  double saves = n->made->cost.us - n->made->aligned_us;
   for (uint32_t i = 0; i < b->sizes.n; i++)
     if (b->sizes.at[i].size == size) {
       b->sizes.at[i].saves += saves;
@@ -298,7 +298,7 @@ static void find_sizes(Gather *t, ExplainBlock *b)
   for (uint32_t i = 0; i < b->nodes.n; i++) {
     const ExplainNode *n = &b->nodes.at[i];
     bool product = n->made && n->made->part == PART_products;
-    if (product && n->made->us > n->made->aligned_us) add_size(t, b, n);
+    if (product && n->made->cost.us > n->made->aligned_us) add_size(t, b, n);
   }
 }
 

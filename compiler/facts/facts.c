@@ -170,11 +170,6 @@ uint32_t facts_group(Arena *arena, FactRows *groups, const char *by, const Facts
   return groups->n - 1;
 }
 
-const char *facts_text(const Facts *row, const char *column)
-{
-  return text_of(row, find_column(column, strlen(column)));
-}
-
 void facts_sort(FactRows *rows, const char *column)
 {
   const Column *k = find_column(column, strlen(column));

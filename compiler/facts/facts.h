@@ -3,9 +3,9 @@
  * columns as a table or as JSON.
  *
  * Note [kinds of facts]
- * There are three kinds of texts. `key` names the subject of a row; a table has at most one.
- * `number` is a text that tables print flush right, such as "12" or "mnist.amp:12". `words` is any
- * other text. A text that is NULL is unknown.
+ * The first letter of a kind tells it from the others. There are three kinds of texts. `key` names
+ * the subject of a row; a table has at most one. `number` is a text that tables print flush right,
+ * such as "12" or "mnist.amp:12". `words` is any other text. A text that is NULL is unknown.
  * Amounts: `count`, `bytes`, `time` in microseconds, `ratio`, `share` (1 is all), `flag` (0 or 1).
  * An amount below 0 is unknown. JSON has integers for counts and bytes, true or false for flags.
  *
@@ -51,8 +51,6 @@ void facts_add(Facts *sum, const Facts *row);
 /* Adds a row to the latest group that agrees with it in the columns `by`, or appends a group.
  * Returns the index of the group. */
 uint32_t facts_group(Arena *arena, FactRows *groups, const char *by, const Facts *row);
-/* Returns the fact of a column of texts. */
-const char *facts_text(const Facts *row, const char *column);
 /* Sorts by a column of amounts, the largest first; equal rows keep their order. */
 void facts_sort(FactRows *rows, const char *column);
 

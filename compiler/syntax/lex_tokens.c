@@ -78,9 +78,9 @@ static const struct Word *find_word(const char *text)
   return NULL;
 }
 
-/* True after `.` and before a single `=`, where reserved words are names. No statement has `,`,
- * `:`,
- * `)` or `]` behind `metric` or `every`, so there they are names, too: `f(every, metric: str)`. */
+/* Returns true after `.` and before a single `=`, where reserved words are names. No statement has
+ * `,`, `:`, `)` or `]` after `metric` or `every`, so there they are names: `f(every, metric: str)`.
+ */
 static bool in_place_of_name(const Parser *p, uint32_t i, int word)
 {
   uint32_t before = i, after = i + 1;

@@ -284,7 +284,7 @@ static bool weigh(Maker *m, const KernelModel *model, CommandRow *row)
   if (!predict_with(m->in->c, m->gpu, row->group, model, &p)) return false;
   f->launches = p.launches;
   f->bytes = p.bytes;
-  f->predicted_us = p.us + p.launch_us;
+  f->predicted_us = p.cost.us + p.launch_us;
   f->bound = bound_names[p.cost.bound];
   f->roof = f->predicted_us > 0 ? p.cost.roof_us / f->predicted_us : 0;
   f->l2_bytes = p.cost.l2_bytes;

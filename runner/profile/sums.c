@@ -34,7 +34,7 @@ static void set_rates(const Measured *m, CommandRow *row)
 {
   Prediction p = predict_command(m->in->c, m->gpu, row->group, NULL);
   Facts *f = &row->facts;
-  f->predicted_us = p.us + p.launch_us;
+  f->predicted_us = p.cost.us + p.launch_us;
   f->memory_us = memory_us(m, f->read + f->written);
   f->arithmetic_us = p.count.flops < 0 ? 0 : (double)p.count.flops / (1e3 * peak_of(m->gpu, &p));
 }

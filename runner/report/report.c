@@ -234,7 +234,7 @@ static int read_job(const ReportCommand *cmd, Report *r)
   compile_destroy(other);
   for (CommandRow *row = r->in.rows.at; row < r->in.rows.at + r->in.rows.n; row++) {
     Prediction p = predict_command(r->in.c, gpu, row->group, NULL);
-    row->facts.predicted_us = p.us + p.launch_us;
+    row->facts.predicted_us = p.cost.us + p.launch_us;
   }
   return 0;
 }

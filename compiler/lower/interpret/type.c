@@ -1,6 +1,5 @@
-/* Checks type annotations. They check values and bind size names that are new. They cast
- * only an int to a float; infer blocks also cast their results to declared float types (infer.c).
- */
+/* Checks type annotations, and binds size names that are new. They cast only an int to a float.
+ * Infer blocks also cast their results to declared float types (infer.c). */
 #include "interpret.h"
 #include "common/number.h"
 
