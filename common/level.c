@@ -1,42 +1,75 @@
 /* Levels of processors; see level.h. A program that was compiled for another processor is refused
  * here; otherwise its first kernel would end the process by SIGILL. */
 #include "common/level.h"
-#include <cpuid.h>
 #include <string.h>
+#include "common/machine.h"
 
-/* Each level has the instructions of those before it. -march has the first four; AMPC_PROCESSOR can
- * be any of them. */
-static const char *const levels[] = {"x86-64",    "x86-64-v2",  "x86-64-v3",
-                                     "x86-64-v4", "avx512bf16", "avx512fp16"};
-enum { LEVELS = sizeof levels / sizeof *levels, MARCHES = 4 };
+#define X86(name, march, lanes, bf16, has) {LEVEL_X86, name, march, lanes, bf16},
+#define ARM(name, march, lanes, bf16, has) {LEVEL_ARM, name, march, lanes, bf16},
+static const Level levels[] = {
+#include "common/levels.def"
+};
+#undef X86
+#undef ARM
+enum { LEVELS = sizeof levels / sizeof *levels };
 
-static bool has_avx512fp16(void)
+const Level *ampc_level_at(unsigned row)
 {
-  unsigned a, b, c, d;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 23 & 1;
+  return row < LEVELS ? &levels[row] : NULL;
 }
 
-/* Returns the number of levels that this processor has. */
-static int count_levels(void)
+/* Returns the result of the test in a row. */
+static bool test(unsigned row)
 {
-  if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("popcnt")) return 1;
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("bmi2"))
-    return 2;
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
-    return 3;
-  if (!__builtin_cpu_supports("avx512bf16")) return 4;
-  return has_avx512fp16() ? 6 : 5;
+#define X86(name, march, lanes, bf16, has) X86_HAS(has),
+#define ARM(name, march, lanes, bf16, has) ARM_HAS(has),
+#define CPU(name)                          __builtin_cpu_supports(#name)
+#define HWCAP(name)                        ((getauxval(AT_HWCAP) & HWCAP_##name) != 0)
+#define HWCAP2(name)                       ((getauxval(AT_HWCAP2) & HWCAP2_##name) != 0)
+  const bool has[] = {
+#include "common/levels.def"
+  };
+  return has[row];
+}
+
+/* Whether this processor has what a level adds: `part` is "armv8.2-a" or "+fp16", of n bytes. */
+static bool has_part(const char *part, size_t n)
+{
+  for (unsigned i = 0; i < LEVELS; i++) {
+    const char *plus = strrchr(levels[i].name, '+'), *added = plus ? plus : levels[i].name;
+    if (strlen(added) == n && memcmp(added, part, n) == 0 && test(i)) return true;
+  }
+  return false;
+}
+
+static bool has_level(const char *level)
+{
+  for (size_t n; *level; level += n) {
+    n = 1 + strcspn(level + 1, "+");
+    if (!has_part(level, n)) return false;
+  }
+  return true;
+}
+
+/* Returns the last row that this processor has, of those that --march has if `march`. */
+static const Level *last(bool march)
+{
+  const Level *out = NULL;
+  for (unsigned i = 0; i < LEVELS; i++)
+    if ((levels[i].is_march || !march) && has_level(levels[i].name)) out = &levels[i];
+  return out;
+}
+
+const Level *ampc_level(void)
+{
+  return last(false);
 }
 
 ampc_status ampc_level_suffices(const char *level)
 {
-  int has = count_levels();
-  for (int i = 0; i < has; i++)
-    if (strcmp(level, levels[i]) == 0) return AMPC_OK;
+  if (has_level(level)) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED,
                    "the kernels are compiled for processors of level %s, and this one has %s; "
                    "compile them with --march=%s",
-                   level, levels[has - 1], levels[(has < MARCHES ? has : MARCHES) - 1]);
+                   level, last(false)->name, last(true)->name);
 }

@@ -33,8 +33,13 @@ static const Target targets[TARGET_COUNT] = {
      .table_suffix = ""},
 };
 
-const char *const target_marches[] = {"native",    "x86-64",    "x86-64-v2",
-                                      "x86-64-v3", "x86-64-v4", NULL};
+#define MARCH_true(name) name,
+#define MARCH_false(name)
+#define X86(name, march, ...) MARCH_##march(name)
+#define ARM(name, march, ...) MARCH_##march(name)
+const char *const target_marches[] = {"native",
+#include "common/levels.def"
+                                      NULL};
 
 const char *target_march(const Options *options)
 {

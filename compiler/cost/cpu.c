@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include "common/level.h"
+#include "common/machine.h"
 #include "common/processors.h"
 
 enum {
@@ -76,11 +78,9 @@ BODY move_body(Work *w)
   }                                                                                                \
   static Loop *const loops_##name[] = {multiply_##name, move_##name}
 
-LOOPS(plain, );
-#if defined __x86_64__
-LOOPS(avx2, __attribute__((target("avx2,fma"))));
-LOOPS(avx512, __attribute__((target("avx512f"))));
-#endif
+LOOPS(any_machine, );
+LOOPS(for_v3, FOR_V3);
+LOOPS(for_v4, FOR_V4);
 
 /* Runs dependent additions. An iteration has 8 of them, so that its branch costs little. */
 static void chain(Work *w)
@@ -181,20 +181,10 @@ static double measure(Timing *t, unsigned *threads, Loop *loop)
 
 static Loop *const *choose_loops(Cpu *cpu)
 {
-  cpu->lanes = 4;
-  cpu->bf16 = 1;
-#if defined __x86_64__
-  if (__builtin_cpu_supports("avx512f")) {
-    cpu->lanes = 16;
-    cpu->bf16 = __builtin_cpu_supports("avx512bf16") ? 2 : 1;
-    return loops_avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    cpu->lanes = 8;
-    return loops_avx2;
-  }
-#endif
-  return loops_plain;
+  const Level *level = ampc_level();
+  cpu->lanes = level->lanes;
+  cpu->bf16 = level->bf16;
+  return level->lanes == 16 ? loops_for_v4 : level->lanes == 8 ? loops_for_v3 : loops_any_machine;
 }
 
 enum { ALL = CPU_LEAST << 3 * (CPU_SIZES - 1) }; /* bytes of the longest arrays */

@@ -1,12 +1,9 @@
 /* Conversions of arrays. The loops have no branches, so that compilers vectorise them. For f16,
- * x86-64 processors since 2012 have an instruction, used if present. Both ways give the same
- * bits. */
+ * most processors have an instruction, used if present. Both ways give the same bits. */
 #include <string.h>
 #include "convert.h"
+#include "common/machine.h"
 #include "runtime/plan/types.h"
-#if defined __x86_64__
-#  include <immintrin.h>
-#endif
 
 static inline uint32_t bits_of(float f)
 {
@@ -68,62 +65,16 @@ static inline float tf32_of(float f)
   return float_of((x & 0x7fffffffu) > 0x7f800000u ? x : rounded);
 }
 
-#if defined __x86_64__
-/* Whether F16C exists, which clang 14 cannot query: every processor with AVX2 has it. */
-static bool has_f16c(void)
-{
-  return __builtin_cpu_supports("avx2");
-}
-
-__attribute__((target("avx2,f16c"))) static int64_t widen_f16c(const uint16_t *from, float *to,
-                                                               int64_t n)
-{
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
-  return i;
-}
-
-__attribute__((target("avx2,f16c"))) static int64_t narrow_f16c(const float *from, uint16_t *to,
-                                                                int64_t n)
-{
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128((__m128i *)(to + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-  return i;
-}
-#else
-static bool has_f16c(void)
-{
-  return false;
-}
-
-static int64_t widen_f16c(const uint16_t *from, float *to, int64_t n)
-{
-  (void)from, (void)to, (void)n;
-  return 0;
-}
-
-static int64_t narrow_f16c(const float *from, uint16_t *to, int64_t n)
-{
-  (void)from, (void)to, (void)n;
-  return 0;
-}
-#endif
-
 static void f16_widen(const void *from, float *to, int64_t n)
 {
   const uint16_t *h = from;
-  int64_t i = has_f16c() ? widen_f16c(h, to, n) : 0;
-  for (; i < n; i++) to[i] = f32_of_f16(h[i]);
+  for (int64_t i = machine_widen(h, to, n); i < n; i++) to[i] = f32_of_f16(h[i]);
 }
 
 static void f16_narrow(const float *from, void *to, int64_t n)
 {
   uint16_t *h = to;
-  int64_t i = has_f16c() ? narrow_f16c(from, h, n) : 0;
-  for (; i < n; i++) h[i] = f16_of(from[i]);
+  for (int64_t i = machine_narrow(from, h, n); i < n; i++) h[i] = f16_of(from[i]);
 }
 
 static void bf16_widen(const void *from, float *to, int64_t n)

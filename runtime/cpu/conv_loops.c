@@ -8,6 +8,8 @@
  * [tap, c / groups, k], or for a gradient of x [tap, k / groups, c]. */
 #include "conv_loops.h"
 #include <string.h>
+#include "common/level.h"
+#include "common/machine.h"
 #include "runtime/plan/conv_sizes.h"
 
 enum { AXES = AMPC_MAX_SPATIAL, BLOCK = 64 }; /* BLOCK: channels whose sums stay in registers */
@@ -151,22 +153,13 @@ typedef struct LinesFunctions {
   static const LinesFunctions name = {{name##_forward, name##_data, name##_weight}};
 
 LINES_FUNCTIONS(any_machine, )
-#if defined __x86_64__
-LINES_FUNCTIONS(with_avx2, __attribute__((target("avx2,fma"))))
-#  if defined __clang__ /* clang lacks an attribute for the width */
-LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f"))))
-#  else
-LINES_FUNCTIONS(with_avx512, __attribute__((target("avx512f,prefer-vector-width=512"))))
-#  endif
-#endif
+LINES_FUNCTIONS(for_v3, FOR_V3)
+LINES_FUNCTIONS(for_v4, FOR_V4)
 
 static const LinesFunctions *functions(void)
 {
-#if defined __x86_64__
-  if (__builtin_cpu_supports("avx512f")) return &with_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &with_avx2;
-#endif
-  return &any_machine;
+  int lanes = ampc_level()->lanes;
+  return lanes == 16 ? &for_v4 : lanes == 8 ? &for_v3 : &any_machine;
 }
 
 /* ---- all pairs of lines ---------------------------------------------------------------------- */

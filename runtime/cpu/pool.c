@@ -14,6 +14,7 @@
 #include "runtime/base/out_of_memory.h"
 #include "runtime/base/signals.h"
 #include "common/clock.h"
+#include "common/machine.h"
 #include "runtime/profile.h"
 
 enum { SPINS = 2000, LINE = 64, MAX_THREADS = PROFILE_THREADS };
@@ -38,13 +39,6 @@ struct Pool {
   Worker *workers; /* [threads - 1] */
 };
 
-static inline void relax(void)
-{
-#if defined __x86_64__
-  __builtin_ia32_pause();
-#endif
-}
-
 /* Runs the parts of thread i: i, i + threads, ... */
 static void run_share(const Pool *pool, unsigned index)
 {
@@ -58,7 +52,7 @@ static void await_ticket(Worker *w, unsigned seen)
 {
   for (int i = 0; i < SPINS; i++) {
     if (atomic_load_explicit(&w->ticket, memory_order_acquire) != seen) return;
-    relax();
+    machine_relax();
   }
   pthread_mutex_lock(&w->mutex);
   atomic_store(&w->asleep, true);
@@ -99,7 +93,7 @@ static void join(Pool *pool)
 {
   for (int i = 0; atomic_load_explicit(&pool->pending, memory_order_acquire) > 0; i++) {
     if (i < SPINS) {
-      relax();
+      machine_relax();
     } else {
       sched_yield();
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "dnn.h"
+#include "common/level.h"
 #include "runtime/base/out_of_memory.h"
 #include "runtime/plan/types.h"
 
@@ -35,7 +36,7 @@ struct PrimitiveCache {
 bool library_takes(ampc_dtype t)
 {
   unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wanted = dnnl_cpu_isa_avx512_core_bf16;
-  return t == AMPC_BF16 && (isa & wanted) == wanted;
+  return t == AMPC_BF16 && ampc_level()->bf16 > 1 && (isa & wanted) == wanted;
 }
 
 unsigned library_type(ampc_dtype t)

@@ -29,7 +29,31 @@ ampc_status ampc_fail_log(ampc_status status, const char *log);
 /* ---- processors ---- */
 
 /* The level of processors for which the C compiler compiles the file that includes this. */
-#if defined __AVX512FP16__
+#if defined __aarch64__
+#  if defined __ARM_FEATURE_ATOMICS && defined __ARM_FEATURE_QRDMX
+#    define AMPC_ARM "armv8.2-a"
+#  else
+#    define AMPC_ARM "armv8-a"
+#  endif
+#  if defined __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
+#    define AMPC_ARM_FP16 "+fp16"
+#  else
+#    define AMPC_ARM_FP16
+#  endif
+#  if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+#    define AMPC_ARM_BF16 "+bf16"
+#  else
+#    define AMPC_ARM_BF16
+#  endif
+#  if defined __ARM_FEATURE_SVE2
+#    define AMPC_ARM_SVE "+sve+sve2"
+#  elif defined __ARM_FEATURE_SVE
+#    define AMPC_ARM_SVE "+sve"
+#  else
+#    define AMPC_ARM_SVE
+#  endif
+#  define AMPC_PROCESSOR AMPC_ARM AMPC_ARM_FP16 AMPC_ARM_BF16 AMPC_ARM_SVE
+#elif defined __AVX512FP16__
 #  define AMPC_PROCESSOR "avx512fp16"
 #elif defined __AVX512BF16__
 #  define AMPC_PROCESSOR "avx512bf16"
