@@ -190,17 +190,26 @@ DEVICE long long block_share(long long n, unsigned k)
 // --- vector_f16
 /* Note [wide vectors]: gcc 12 does not vectorise the processor's conversions of f16; without them a
  * conversion needs 13 to 16 instructions. So vectors of f16 are converted as a whole before and
- * after the loop over their elements, which have the type real. With and without F16C the bits are
- * the same. */
+ * after the loop over their elements, which have the type real. With and without these instructions
+ * the bits are the same. */
 #ifdef __AVX512F__
 #  define VECTOR_F16 16
 #elif defined __F16C__
 #  define VECTOR_F16 8
+#elif defined __aarch64__
+#  define VECTOR_F16 4
 #endif
 #ifdef VECTOR_F16
 typedef float vector_f16 __attribute__((vector_size(4 * VECTOR_F16), aligned(4), may_alias));
 typedef int vector_f16_bits __attribute__((vector_size(4 * VECTOR_F16)));
-typedef f16 vector_f16_stored[VECTOR_F16];
+typedef f16 vector_f16_stored __attribute__((vector_size(2 * VECTOR_F16), aligned(2), may_alias));
+#  ifdef __aarch64__
+#    define VECTOR_F16_WIDEN(to, from)  __asm__("fcvtl %0.4s, %1.4h" : "=w"(to) : "w"(from))
+#    define VECTOR_F16_NARROW(to, from) __asm__("fcvtn %0.4h, %1.4s" : "=w"(to) : "w"(from))
+#  else
+#    define VECTOR_F16_WIDEN(to, from)  __asm__("vcvtph2ps %1, %0" : "=x"(to) : "m"(from))
+#    define VECTOR_F16_NARROW(to, from) __asm__("vcvtps2ph $0, %1, %0" : "=m"(to) : "x"(from))
+#  endif
 #endif
 
 // --- vector_widen_rest
@@ -226,7 +235,7 @@ DEVICE void vector_widen(real *to, const f16 *from, int n)
 #ifdef VECTOR_F16
   for (; j + VECTOR_F16 <= n; j += VECTOR_F16) {
     vector_f16 x;
-    __asm__("vcvtph2ps %1, %0" : "=x"(x) : "m"(*(const vector_f16_stored *)(from + j)));
+    VECTOR_F16_WIDEN(x, *(const vector_f16_stored *)(from + j));
     *(vector_f16 *)(to + j) = x;
   }
 #endif
@@ -247,7 +256,7 @@ DEVICE void vector_narrow(f16 *to, const real *from, int n)
     vector_f16 x = *(const vector_f16 *)(from + j);
     const vector_f16_bits nan = x != x;
     x = (vector_f16)(((vector_f16_bits)x & ~nan) | (nan & 0x7fffe000));
-    __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(vector_f16_stored *)(to + j)) : "x"(x));
+    VECTOR_F16_NARROW(*(vector_f16_stored *)(to + j), x);
   }
 #endif
   if (j < n) vector_narrow_rest(to + j, from + j, n - j);

@@ -112,12 +112,13 @@ def with_operands(graph, line, keep=0.1):
 
 
 class Reference:
-    """The entries of the reference and their signatures."""
+    """The entries of the reference and their signatures, without some chapters."""
 
-    def __init__(self, ampc):
+    def __init__(self, ampc, without=()):
         self.entries, self.signature = {}, {}
+        self.chapters = {chapter: weight for chapter, weight in CHAPTERS.items() if chapter not in without}
         for chapter, heading, text, lines in examples.entries():
-            if chapter in CHAPTERS and lines:
+            if chapter in self.chapters and lines:
                 name = re.match(r"\w+", heading)[0]
                 words = re.findall(r'"([\w-]+)"', text + " ".join(lines))
                 self.entries.setdefault(chapter, []).append((name, lines, words))
@@ -175,7 +176,7 @@ def other_sizes(rng, lines):
 def from_example(graph, reference):
     """An entry's example as a candidate."""
     rng = graph.random
-    chapter = rng.choices(list(CHAPTERS), CHAPTERS.values())[0]
+    chapter = rng.choices(list(reference.chapters), reference.chapters.values())[0]
     name, lines, words = rng.choice(reference.entries[chapter])
     lines = [line.partition(" #")[0].rstrip() for line in lines]
     if any("{" in line for line in lines):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--device cuda] [--seed N | --fresh] [--graphs N] [--folder DIR]
+"""graphs.py AMPC AMP [--simt SIMT_CHECK] [--device cuda] [--arm AMP] [--seed N | --fresh] [--graphs N] [--folder DIR]
 
 Draws random graphs. -O0, -O1 and -O2 must give the same bits, and so must a block with and without checkpoint(). For some
 graphs, the emitted program must give the same bits as the run in process, the CUDA text thread by thread the same as the C
-text, and gradients must equal differences in doubles. README.md says how graphs are drawn. A failing graph is shrunk and
+text, and gradients must equal differences in doubles. With --arm, a run on 64-bit Arm must give the same bits. README.md says how graphs are drawn. A failing graph is shrunk and
 written to DIR/SEED.amp, and its failure to DIR/SEED.txt. DIR/done.tsv has a line for each finished job; a run with the same
 DIR skips these jobs. At the end, a table of the kinds of failures is printed.
 """
@@ -23,6 +23,7 @@ import trial
 
 TOGETHER = 12  # graphs in one job, so that the C compiler is started once for all of them
 SHARES = {"emitted": 8, "simt": 24, "bounds": 8, "gradients": 4}  # one job of this many
+LIBRARY = {"matrix.md", "image.md", "layers.md"}  # chapters with products and convolutions
 
 
 def examine(options, first):
@@ -30,12 +31,16 @@ def examine(options, first):
     seeds = range(first, min(first + TOGETHER, options.seed + options.graphs))
     number = first // TOGETHER
     with tempfile.TemporaryDirectory(prefix="ampc-graphs-") as folder:
-        tools = trial.Tools(options.ampc, options.amp, options.simt, options.device, folder)
-        graphs, died = job.draw_graphs(tools, draw.Reference(options.ampc), seeds)
+        tools = trial.Tools(options.ampc, options.amp, options.simt, options.device, folder, options.arm)
+        reference = draw.Reference(options.ampc, without=LIBRARY if options.arm else ())
+        graphs, died = job.draw_graphs(tools, reference, seeds)
+        graphs = [g for g in graphs if not options.arm or not trial.uses_library(tools, g)]
         wrong = [(graph, "compiler", what) for graph, what in died]
         if graphs:
             due = [kind for i, kind in enumerate(SHARES) if number % SHARES[kind] == i and options.device == "cpu"]
             variants = ["O1", "O2", "plain"] + [kind for kind in due if kind in trial.VARIANTS]
+            if options.arm:
+                variants, due = ["arm"], []
             proofs = [kind for kind in due if kind in trial.PROOFS and (kind != "simt" or options.simt)]
             found = trial.examine(tools, list(graphs), variants, proofs)
             wrong += [(g, *found[g.seed]) for g in graphs if g.seed in found]
@@ -65,6 +70,8 @@ def read_options():
     reader.add_argument("amp", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--simt", type=lambda p: pathlib.Path(p).resolve())
     reader.add_argument("--device", default="cpu", help="cpu or cuda; with cuda, emitted programs, simt and gradients are left out")
+    reader.add_argument("--arm", type=lambda p: pathlib.Path(p).resolve(),
+                        help="an amp for 64-bit Arm: only compare it, run by qemu-aarch64, on graphs that no library computes")
     reader.add_argument("--seed", type=int, default=0, help="number of the first graph")
     reader.add_argument("--fresh", action="store_true", help="start at a graph that depends on the date")
     reader.add_argument("--graphs", type=int, default=240)

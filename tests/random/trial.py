@@ -25,13 +25,16 @@ OUTSIDE = r"element \[.*\] of (an index|the labels) is"  # the correct message f
 class Tools:
     """The programs under test, and a folder for what they write."""
 
-    def __init__(self, ampc, amp, simt, device, folder):
+    def __init__(self, ampc, amp, simt, device, folder, arm=None):
         self.ampc, self.amp, self.simt, self.device, self.folder = ampc, amp, simt, device, pathlib.Path(folder)
+        self.arm = arm
         for compiler in ("clang", "gcc"):
             quick = self.folder / "quick" / compiler
             quick.mkdir(parents=True, exist_ok=True)
             (quick / "cc").write_text(QUICK % compiler)
             (quick / "cc").chmod(0o755)
+        (self.folder / "quick" / "arm").mkdir(exist_ok=True)
+        (self.folder / "quick" / "arm" / "cc").symlink_to("/usr/bin/aarch64-linux-gnu-gcc")
 
     def run(self, *command, compiler="clang"):
         """None, or the failure: the status and the end of the output."""
@@ -66,13 +69,28 @@ def tensors(path):
     return out
 
 
-def trained(tools, text, level, name, *options):
+def trained(tools, text, level, name, *options, program=(), compiler="clang"):
     """(failure, checkpoint) of a run at -O`level`; one of them is None."""
+    program = program or (tools.amp,)
     path = tools.folder / f"{name}.amp"
     path.write_text(str(text))
     saved = tools.folder / f"{name}.safetensors"
-    wrong = tools.run(tools.amp, "train", "--device", tools.device, f"-O{level}", "-q", "--seed", "1", "--save", saved, *options, path)
+    wrong = tools.run(*program, "train", "--device", tools.device, f"-O{level}", "-q", "--seed", "1", "--save", saved, *options, path,
+                      compiler=compiler)
     return (wrong, None) if wrong else (None, tensors(saved))
+
+
+def on_arm(tools, graphs):
+    """(failure, checkpoint) of a run by the amp that is built for 64-bit Arm."""
+    return trained(tools, job.whole(graphs), 2, "arm", "--march=armv8-a", program=("qemu-aarch64", tools.arm), compiler="arm")
+
+
+def uses_library(tools, graph):
+    """Whether a library computes a part of the graph on the CPU: a product or a convolution."""
+    path = tools.folder / "library.amp"
+    path.write_text(str(job.whole([graph])))
+    done = subprocess.run([tools.ampc, "--target=cpu", "--emit=commands", path], capture_output=True, text=True, check=False)
+    return re.search(r"^  \w+: (product|conv)", done.stdout, re.M) is not None
 
 
 def emitted(tools, text):
@@ -163,6 +181,7 @@ def within_bounds(tools, graphs):
 VARIANTS = {"O1": lambda tools, graphs: trained(tools, job.whole(graphs), 1, "O1"),
             "O2": lambda tools, graphs: trained(tools, job.whole(graphs), 2, "O2"),
             "plain": lambda tools, graphs: trained(tools, job.whole(graphs, plain=True), 2, "plain", "--poison", "--check-memory"),
+            "arm": on_arm,
             "emitted": lambda tools, graphs: emitted(tools, job.whole(graphs))}
 PROOFS = {"simt": thread_by_thread,
           "bounds": lambda tools, graphs: next(iter(within_bounds(tools, graphs).values()), None),
