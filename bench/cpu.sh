@@ -95,8 +95,8 @@ about() {
   echo "compiling or reading data."
   echo
   echo "Machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores," \
-    "load before: $(cut -d' ' -f1 /proc/loadavg). Versions: $("${CC:-cc}" --version | head -n 1);" \
-    "ampc $(git rev-parse --short HEAD 2>/dev/null || echo unknown); PyTorch $version."
+    "load before: $(cut -d' ' -f1 /proc/loadavg)."
+  echo "Versions: $("${CC:-cc}" --version | head -n 1); ampc $(git rev-parse --short HEAD 2>/dev/null || echo unknown); PyTorch $version."
   echo
 }
 

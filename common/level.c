@@ -4,19 +4,14 @@
 #include <string.h>
 #include "common/machine.h"
 
-#define X86(name, march, lanes, bf16, has) {LEVEL_X86, name, march, lanes, bf16},
-#define ARM(name, march, lanes, bf16, has) {LEVEL_ARM, name, march, lanes, bf16},
+#define X86(name, march, lanes, bf16, has) {false, name, march, lanes, bf16},
+#define ARM(name, march, lanes, bf16, has) {true, name, march, lanes, bf16},
 static const Level levels[] = {
 #include "common/levels.def"
 };
 #undef X86
 #undef ARM
 enum { LEVELS = sizeof levels / sizeof *levels };
-
-const Level *ampc_level_at(unsigned row)
-{
-  return row < LEVELS ? &levels[row] : NULL;
-}
 
 /* Returns the result of the test in a row. */
 static bool test(unsigned row)

@@ -13,7 +13,6 @@
 #if defined __x86_64__
 #  include <cpuid.h>
 #  include <immintrin.h>
-#  define MACHINE_LEVEL LEVEL_X86
 #  define X86_HAS(test) (test)
 #  define ARM_HAS(test) false
 #  define FOR_V3        __attribute__((target("avx2,fma,f16c")))
@@ -63,7 +62,6 @@ static inline int64_t machine_narrow(const float *from, uint16_t *to, int64_t n)
 #elif defined __aarch64__
 #  include <arm_neon.h>
 #  include <sys/auxv.h>
-#  define MACHINE_LEVEL LEVEL_ARM
 #  define X86_HAS(test) false
 #  define ARM_HAS(test) (test)
 #  define FOR_V3

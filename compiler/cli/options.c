@@ -92,8 +92,8 @@ const OptionRow job_options[] = {
     {"cuda-path", 0, "DIR", "look for NVIDIA's libraries in DIR first", .kind = OPTION_call,
      .read = options_cuda_path},
     {"march", 0, "LEVEL",
-     "the processors that kernels on the CPU are compiled for: native (default; this one), x86-64, "
-     "x86-64-v2, x86-64-v3, x86-64-v4",
+     "the processors that kernels on the CPU are compiled for: native (default; this one), x86-64 "
+     ".. x86-64-v4, armv8-a .. armv8.2-a+fp16+bf16+sve+sve2",
      .kind = OPTION_choice, .field = offsetof(Options, march), .words = target_marches},
     {NULL, 'O', "LEVEL", "no fusion, fusion, more fusion (default); the results stay the same",
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},

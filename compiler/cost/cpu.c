@@ -5,7 +5,8 @@
  * dependent additions; independent multiply-adds; and reading, adding to and writing arrays of
  * several sizes, from the first caches of a core up to 64 MB. They are compiled for the widest
  * vectors of the processor, as the kernels are (-march=native). On a busy machine all rounds may be
- * slow. So who sees a command that beats a rate measures again, and the fastest rate counts. */
+ * slow. So who sees a command that beats a rate measures again, and the fastest rate counts. On Arm
+ * no prediction was ever compared with a measurement: the model says so. */
 #include "cpu.h"
 #include <math.h>
 #include <pthread.h>
@@ -247,8 +248,9 @@ const Gpu *cpu_measure_again(Arena *arena, const Gpu *before)
   measure_all(cpu, t, memory);
   munmap(memory, bytes);
   *row = (Gpu){.name = "cpu",
-               .model = arena_printf(arena, "this CPU, %u thread%s", cpu->threads,
-                                     cpu->threads == 1 ? "" : "s"),
+               .model = arena_printf(arena, "this CPU, %u thread%s%s", cpu->threads,
+                                     cpu->threads == 1 ? "" : "s",
+                                     ampc_level()->is_arm ? " (on Arm a guess)" : ""),
                .arch = "cpu",
                .multiprocessors = (int)cpu->threads,
                .mhz = (int)cpu->mhz,

@@ -3,14 +3,28 @@
 # was compiled for a better processor than this one is refused.
 #   march.sh AMPC AMP
 . "$(dirname "$0")/../faults/lib.sh"
+root=$(realpath "$(dirname "$0")/../..")
 cd "$work" || exit 1
 small_data data
 small_job data/job.amp
-refuses "an unknown level" 2 'expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4' "$amp" train --march=i386 data/job.amp
+refuses "an unknown level" 2 'expected native, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, armv8-a, .* or armv8.2-a' "$amp" train --march=i386 data/job.amp
+refuses "another architecture's level" 5 'for processors of level armv8-a, and this one has x86-64' "$amp" train --device cpu \
+  --march=armv8-a data/job.amp
 refuses "--march for a GPU" 2 'needs --target=cpu' "$ampc" --march=x86-64-v2 data/job.amp
 line() { "$ampc" --target=cpu --build-line -o job.c "$@" data/job.amp; }
 line | grep -q ' -march=native ' || failed "the build line is not for this processor"
 line --march=x86-64-v3 --library | grep -q ' -march=x86-64-v3 ' || failed "the build line has no --march"
+
+levels=$(sed -nE 's/^(X86|ARM)\("([^"]*)", true.*/\2/p' "$root/common/levels.def")
+[ "$(wc -l <<<"$levels")" -ge 10 ] || failed "common/levels.def has no rows"
+for level in $levels; do
+  compiler=cc
+  [ "${level#arm}" = "$level" ] || compiler=aarch64-linux-gnu-gcc
+  command -v $compiler >/dev/null || continue
+  told=$(printf '#include "ampc_values.h"\nAMPC_PROCESSOR\n' |
+    $compiler -march="$level" -I "$root/runtime/plan" -E -P - | tail -n 1 | tr -d '" ')
+  [ "$told" = "$level" ] || failed "-march=$level is compiled with AMPC_PROCESSOR $told"
+done
 
 mkdir bin
 real=$(command -v cc)
