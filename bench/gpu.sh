@@ -192,7 +192,7 @@ find_gpu() {
   [ "$device" = cuda ] || { found=$device name=${GPU:-h200} && return 0; }
   "$python" -c 'import torch' 2>/dev/null || stop 77 "no PyTorch: set PYTHON"
   found=$("$python" bench/gpu_peer.py --gpu 2>/dev/null) || stop 77 "no GPU that PyTorch can use"
-  name=$(tr '[:upper:]' '[:lower:]' <<<"$found" | grep -v laptop | grep -owE 'h200|h100|a100|b200|rtx 4090|l4|t4' | head -n 1 | tr -d ' ') || name=
+  name=$(tr '[:upper:]' '[:lower:]' <<<"$found" | grep -v laptop | grep -owE 'h200|h100|gh200|a100|b200|gb10|rtx 4090|l4|t4' | head -n 1 | tr -d ' ') || name=
   name=${GPU:-$name}
   if [ -n "$name" ]; then echo "gpu.sh: $found: predicted as $name"; else echo "gpu.sh: $found: no figures, so no prediction (set GPU)"; fi >&2
 }

@@ -6,7 +6,8 @@ include(CMakePackageConfigHelpers)
 set(AMPC_LIBRARIES z dnnl gomp jansson xxhash pthread dl m)
 list(TRANSFORM AMPC_LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_LINE)
 list(JOIN AMPC_LINE " " AMPC_LINE)
-set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS "AMPC_LIBRARIES=\"${AMPC_LINE}\"")
+set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS
+  "AMPC_LIBRARIES=\"${AMPC_LINE}\";AMPC_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
 set(ranks "no, built without MPI")
 if(TARGET ampcmpi)

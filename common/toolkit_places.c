@@ -21,7 +21,9 @@ void ampc_toolkit_path(const char *folder)
 #define WHEELS "/lib*/python3*/*-packages/nvidia/*/lib" /* wheels of a Python installation */
 
 /* Patterns of the folders with libraries in a given folder, which may be a toolkit, a Python
- * installation with wheels, its folder of packages, or a folder of libraries. */
+ * installation with wheels, its folder of packages, or a folder of libraries. dlopen refuses
+ * targets for other processors. Of two for Arm, lib64 is a link to the machine's own: aarch64-linux
+ * on a Jetson with CUDA 12, otherwise sbsa-linux. So it comes first. */
 static const char *const insides[] = {"",       "/lib64",        "/lib", "/targets/*/lib",
                                       "/*/lib", "/nvidia/*/lib", WHEELS, NULL};
 static const char *const pythons[] = {WHEELS, "/lib", NULL}; /* the second is for conda */

@@ -122,10 +122,12 @@ predicted() { # predicted GPU PATTERN
   FAKE_GPU=$1 PAIRS=none bench/gpu.sh "$build" >"$work/out" 2>"$work/err"
   grep -Eq "gpu.sh: $1: $2" "$work/err" || failed "the prediction for $1"
 }
-for gpu in "NVIDIA GeForce RTX 3090" "NVIDIA L40S" "NVIDIA T400 4GB" "NVIDIA GH200 480GB" "NVIDIA GeForce RTX 4090 Laptop GPU"; do
+for gpu in "NVIDIA GeForce RTX 3090" "NVIDIA L40S" "NVIDIA T400 4GB" "NVIDIA GeForce RTX 4090 Laptop GPU" Orin; do
   predicted "$gpu" 'no figures'
 done
 predicted "NVIDIA H100 80GB HBM3" 'predicted as h100'
+predicted "NVIDIA GH200 480GB" 'predicted as gh200'
+predicted "NVIDIA GB10" 'predicted as gb10'
 predicted "NVIDIA A100-SXM4-80GB" 'predicted as a100'
 predicted "NVIDIA GeForce RTX 4090" 'predicted as rtx4090'
 predicted "Tesla T4" 'predicted as t4'

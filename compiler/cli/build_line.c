@@ -108,8 +108,7 @@ typedef struct Build {
 static bool find_parts(const CommandLine *cmd, Arena *arena, Build *b)
 {
   static const char *const include_places[] = {"include", "../include", NULL};
-  static const char *const library_places[] = {".", "../lib", "../lib/x86_64-linux-gnu",
-                                               "../lib/aarch64-linux-gnu", NULL};
+  static const char *const library_places[] = {".", "../" AMPC_LIBDIR, NULL};
   const char *suffix = b->target->suffix;
   b->path = text_path(cmd, suffix, arena);
   b->named = has_suffix(b->path, suffix);

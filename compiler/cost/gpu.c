@@ -24,13 +24,28 @@ const Gpu *gpu_find(const char *name)
   return NULL;
 }
 
-const Gpu *gpu_of_device(Arena *arena, const char *device)
+/* Whether the device's name has the GPU's as whole words: "RTX 4090" has rtx4090, "GH200" lacks
+ * h200. */
+static bool is_named(const char *device, const char *gpu)
 {
-  Text words = text_new(arena);
-  for (const char *s = device; *s; s++)
-    if (isalnum((unsigned char)*s)) text_printf(&words, "%c", tolower((unsigned char)*s));
-  for (int i = 0; i < GPUS && !strstr(words.at, "laptop"); i++)
-    if (strstr(words.at, gpus[i].name)) return &gpus[i];
+  for (const char *from = device; *from; from++) {
+    const char *at = from, *wanted = gpu;
+    if (from > device && isalnum((unsigned char)from[-1])) continue;
+    for (; *at && *wanted; at++) {
+      if (tolower((unsigned char)*at) == *wanted)
+        wanted++;
+      else if (*at != ' ')
+        break;
+    }
+    if (!*wanted && !isalnum((unsigned char)*at)) return true;
+  }
+  return false;
+}
+
+const Gpu *gpu_of_device(const char *device)
+{
+  for (int i = 0; i < GPUS && !strcasestr(device, "laptop"); i++)
+    if (is_named(device, gpus[i].name)) return &gpus[i];
   return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct Gpu {
 const Gpu *gpu_find(const char *name); /* NULL: unknown name */
 /* Returns the GPU whose name is in the device's name: "rtx4090" for "NVIDIA GeForce RTX 4090";
  * NULL: the table lacks it. A laptop's GPU of that name is another one. */
-const Gpu *gpu_of_device(Arena *arena, const char *device);
+const Gpu *gpu_of_device(const char *device);
 const char *gpu_names(Arena *arena); /* "h200, h100, ..." */
 
 typedef enum Bound { BOUND_dram, BOUND_l2, BOUND_issue, BOUND_latency, BOUND_tensor } Bound;

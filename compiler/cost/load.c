@@ -110,13 +110,13 @@ bool load_is_spared(Compile *c, uint32_t group)
   return command_of(c->graph, group)->deferred && tile_load(c, group + 1, 0, &next) && next.library;
 }
 
-/* Returns the part of the peak that attention reaches. Flash attention reaches 50 to 73 % on an
- * A100 (Dao, FlashAttention-2, 2023). cuDNN 9.14 reached 26 % in forward and 19 % in backward on an
- * H200, with heads of 64 and 1,024 keys (bench/results/gpu-2026-11-26-2.md). */
+/* Returns the part of the peak that attention reaches. Where mma.sync reaches the peak, it is that
+ * of flash attention on an A100: 50 to 73 % (Dao, FlashAttention-2, 2023). cuDNN 9.14 reached 26 %
+ * in forward and 19 % in backward on an H200, with heads of 64 and 1,024 keys
+ * (bench/results/gpu-2026-11-26-2.md). */
 static double attention_rate(const Gpu *g, const TileLoad *t)
 {
-  enum { HOPPER = 90 };
-  if (ampc_target_capability(g->arch) < HOPPER) return 0.6;
+  if (g->mma == 1) return 0.6;
   return t->again > 1 ? 0.19 : 0.26;
 }
 

@@ -107,6 +107,6 @@ void profile_finish(Turns *t, Inspection *in, Measured *out)
                     .plain_us = median(t->plain.at, t->plain.n),
                     .plain = t->spans.at,
                     .n_plain = t->spans.n};
-  out->gpu = t->rt->device->host_memory ? cpu_measure(arena) : gpu_of_device(arena, out->device);
+  out->gpu = t->rt->device->host_memory ? cpu_measure(arena) : gpu_of_device(out->device);
   profile_sum(out, t->rt);
 }

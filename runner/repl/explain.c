@@ -13,7 +13,7 @@ static const Gpu *own_device(Repl *r, Arena *arena)
 {
   if (strcmp(r->options.target, "cpu") == 0) return cpu_measure(arena);
   if (!live_ready(r)) return NULL;
-  const Gpu *gpu = gpu_of_device(arena, ampc_device_name(r->rt));
+  const Gpu *gpu = gpu_of_device(ampc_device_name(r->rt));
   if (!gpu)
     repl_error(r, "the table of GPUs lacks %s; name another one, as in :explain h200",
                ampc_device_name(r->rt));

@@ -45,17 +45,22 @@ ampc_status cuda_no_memory(const CudaDevice *d, CuResult r, const char *call, in
 {
   if (r != CUDA_ERROR_OUT_OF_MEMORY) return cuda_status(d, r, call);
   size_t unused = 0, total = 0;
+  int shared = 0; /* the GPU has no memory of its own */
   char wanted[AMPC_BYTES_ROOM], left[AMPC_BYTES_ROOM], all[AMPC_BYTES_ROOM];
   d->api->cuMemGetInfo_v2(&unused, &total);
+  d->api->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_INTEGRATED, d->gpu);
   ampc_bytes_text((int64_t)unused, left);
   ampc_bytes_text((int64_t)total, all);
+  const char *others = shared
+                           ? "`free -h` shows what programs and cached files hold of the memory, "
+                             "which this GPU shares with the processor"
+                           : "nvidia-smi shows who else uses the GPU";
   if (bytes == 0)
     return ampc_fail(AMPC_RUN_FAILED,
-                     "%s: out of memory in %.*s (%s of %s are free); a smaller batch "
-                     "needs less, and nvidia-smi shows who else uses the GPU",
-                     d->device.name, (int)strcspn(call, "("), call, left, all);
+                     "%s: out of memory in %.*s (%s of %s are free); a smaller batch needs less, "
+                     "and %s",
+                     d->device.name, (int)strcspn(call, "("), call, left, all, others);
   return ampc_fail(AMPC_RUN_FAILED,
-                   "%s: cannot allocate %s (%s of %s are free); a smaller batch "
-                   "needs less, and nvidia-smi shows who else uses the GPU",
-                   d->device.name, ampc_bytes_text(bytes, wanted), left, all);
+                   "%s: cannot allocate %s (%s of %s are free); a smaller batch needs less, and %s",
+                   d->device.name, ampc_bytes_text(bytes, wanted), left, all, others);
 }

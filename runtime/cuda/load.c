@@ -47,8 +47,8 @@ static bool start_driver(char *why)
   ampc_toolkit_limit(version);
   if (r == CUDA_SUCCESS && version < OLDEST_DRIVER) {
     snprintf(why, AMPC_WHY_ROOM,
-             "the NVIDIA driver is too old: it supports CUDA %d.%d, ampc needs 12.0 (driver 525) "
-             "or newer",
+             "the NVIDIA driver is too old: it supports CUDA %d.%d, ampc needs 12.0 (driver 525; "
+             "on a Jetson, JetPack 6) or newer",
              version / 1000, version % 1000 / 10);
     return false;
   }
@@ -75,9 +75,10 @@ static bool open_driver(char *why)
 {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    snprintf(why, AMPC_WHY_ROOM,
-             "no NVIDIA driver: libcuda.so.1 is not on this machine; install the driver (525 or "
-             "newer), or run on the cpu");
+    snprintf(
+        why, AMPC_WHY_ROOM,
+        "no NVIDIA driver: the loader finds no libcuda.so.1; install the driver (525 or newer; "
+        "a Jetson has it from JetPack 6), or run on the cpu");
     return false;
   }
   const char *lacks = ampc_bind(library, driver_symbols, COUNT(driver_symbols), &api);

@@ -206,7 +206,7 @@ if "$ampc" --emit=ptx "$job" >/dev/null 2>&1; then
     failed "--gpu: unavoidable bytes of a residual stream"
   "$amp" inspect --gpu h200 tests/inspect/tensor.amp | grep -q 'infer_products .* tensor ' || failed "--gpu: bound by tensor cores"
   "$amp" inspect --gpu h200 --json "$job" | cmp - "$work/json" || failed "--gpu: two runs differ"
-  for gpu in h100 a100 l4 t4 rtx4090 b200; do
+  for gpu in h100 gh200 a100 l4 t4 rtx4090 b200 gb10 agxthor agxorin orinnx orinnano; do
     "$amp" inspect --gpu $gpu "$job" >"$work/out" 2>"$work/err" || { grep -q 'NVRTC refuses' "$work/err" || failed "--gpu $gpu: $(cat "$work/err")"; }
   done
   # Measured times: only for commands of this job, and summed if all commands of a block have one.

@@ -89,7 +89,9 @@ for n in 1 4 8; do
     'cannot allocate .*GB are free.*smaller batch' train "$mock"
   given_back "out of memory at allocation $n"
 done
-MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 300 kB are free' train "$mock"
+MOCK_CUDA_MEMORY=300000 refuses "too little memory" 5 'of 300 kB are free.*nvidia-smi' train "$mock"
+MOCK_CUDA_SHARED=1 MOCK_CUDA_MEMORY=300000 refuses "too little of the processor's memory" 5 \
+  'of 300 kB are free.*`free -h`.*shares with the processor' train "$mock"
 for n in 1 2; do
   MOCK_CUDA_PIN_AT=$n refuses "no pinned memory $n" 5 'cannot pin.*ulimit' train "$mock"
   given_back "no pinned memory $n"

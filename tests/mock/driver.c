@@ -2,6 +2,7 @@
  *   MOCK_CUDA_INIT=n      cuInit returns n            MOCK_CUDA_DRIVER=n   version, 13990
  *   MOCK_CUDA_DEVICES=n   number of devices, 1        MOCK_CUDA_ARCH=n     capability, 90
  *   MOCK_CUDA_MODE=n      compute mode, 0             MOCK_CUDA_BUSY=1     another process uses it
+ *   MOCK_CUDA_SHARED=1    the GPU has no memory of its own
  * ARCH, MODE and BUSY may be lists with a number for each device; the last number also applies to
  * all further devices. CUDA_VISIBLE_DEVICES lists the devices that programs find, in order, up to
  * the first invalid number. */
@@ -300,6 +301,9 @@ CuResult cuDeviceGetAttribute(int *out, CuDeviceAttribute what, CuDevice device)
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
     *out = capability_of(real) % 10;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+    *out = getenv("MOCK_CUDA_SHARED") != NULL;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
     *out = (int)listed("MOCK_CUDA_MODE", real, 0);

@@ -232,6 +232,7 @@ static const Known knowns[] = {
     {"one query and one key", "91901", "sm_90", 1, 1, 8, 8, false, 0, true, false, NULL},
     {"9.17.1 on sm_100", "91701", "sm_100", 5, 5, 8, 8, false, 0, true, false,
      "cuDNN 9.17.1 computes gradients that differ from run to run: install cuDNN 9.18.0 or newer"},
+    {"9.17.1 on sm_110", "91701", "sm_110", 5, 5, 8, 8, false, 0, true, false, "run to run"},
     {"9.18.0 on sm_100", "91800", "sm_100", 5, 5, 8, 8, false, 0, true, true, NULL},
     {"half a tile of keys on sm_90", "92501", "sm_90", 5, 64, 8, 8, false, 0, true, false,
      "cuDNN 9.25.1 returns NaN for queries with low scores if the number of keys is 64 more "

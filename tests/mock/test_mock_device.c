@@ -505,7 +505,7 @@ static int own_relu(void)
 /* Checks that ptxas accepts the text for several GPUs. Skipped if there is no ptxas. */
 static int is_ptx(const char *text)
 {
-  static const char *const targets[] = {"sm_75", "sm_90", "sm_120"};
+  static const char *const targets[] = {"sm_75", "sm_87", "sm_90", "sm_120"};
   if (system("PATH=$PATH:/usr/local/cuda/bin; command -v ptxas >/dev/null")) return 0;
   char name[] = "/tmp/kernel.XXXXXX", line[256];
   int file = mkstemp(name);

@@ -87,17 +87,18 @@ static int kind_named(const char *name)
   return KIND_COUNT;
 }
 
+/* Own lines of an architecture with a line `=` follow the lines that it takes over. */
 static bool read_budget(const char *path)
 {
-  char line[256], name[64], arch[16];
+  char line[256], name[64], arch[16], like[16] = "";
   FILE *f = fopen(path, "r");
   if (!f) return false;
   while (fgets(line, sizeof line, f)) {
     KernelNeeds n = {0};
     int found = sscanf(line, "%63s %15s %u %u %u", name, arch, &n.registers, &n.shared, &n.local);
-    if (found < 4) continue;
+    if (strcmp(name, "=") == 0 && strcmp(arch, architecture) == 0) sscanf(line, "= %*s %15s", like);
+    if (found < 4 || (strcmp(arch, architecture) != 0 && strcmp(arch, like) != 0)) continue;
     int kind = kind_named(name);
-    if (strcmp(arch, architecture) != 0) continue;
     if (strcmp(name, "*") == 0) usual = (Budget){n, true};
     if (kind < KIND_COUNT) budget[kind] = (Budget){n, true};
   }

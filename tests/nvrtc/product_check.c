@@ -99,11 +99,17 @@ static bool same_compiler(const char *a, const char *b)
 
 static int spills(const char *text, const char *kernel)
 {
-  static const char *const architectures[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
+  static const char *const architectures[] = {"sm_75",  "sm_80",  "sm_87",  "sm_90",
+                                              "sm_100", "sm_110", "sm_120", "sm_121"};
   int wrong = 0;
+  const NvrtcApi *nvrtc;
+  char why[AMPC_WHY_ROOM], known[24];
   for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
     NvrtcImage image;
     KernelNeeds n = {0};
+    if (!nvrtc_load(&nvrtc, why) || !nvrtc_architecture(nvrtc, atoi(architectures[i] + 3), known) ||
+        strcmp(known, architectures[i]) != 0)
+      continue; /* CUDA 12 has no sm_110 */
     compile(text, architectures[i], &image);
     bool found = cubin_needs(image.bytes, image.size, kernel, &n);
     if (!found || n.local || n.registers == 0 || n.registers > 64) {

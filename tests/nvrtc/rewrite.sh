@@ -9,8 +9,7 @@ echo "# Columns: kind, architecture, registers per thread, bytes of static share
 echo "# own), bytes that a thread spills (0 if the column is missing). Registers are multiples of eight, as a GPU allocates them."
 echo "# On Blackwell, ptxas spills two to four numbers in some kernels of kind map (batch norms) and cross_entropy_rows, so that"
 echo "# more blocks run at once."
-grep '^# `\*`' tests/nvrtc/budget.tsv
-grep '^\*' tests/nvrtc/budget.tsv
+grep -E '^(# `[*=]`|[*=])' tests/nvrtc/budget.tsv
 for arch in 75 80 90 100 120; do
   models=$(ls models/*/*.amp | grep -Ev "/(bert|fortunes|generate)\.amp") # one declares only; two reuse another model
   models="$models $(ls tests/nvrtc/*.amp tests/simt/jobs/*.amp)"
@@ -18,3 +17,5 @@ for arch in 75 80 90 100 120; do
   # shellcheck disable=SC2086 # split into words
   "$check" --rewrite - "sm_$arch" $models
 done
+like=$(sed -n 's/^=\t\(sm_[0-9]*\).*/\1/p' tests/nvrtc/budget.tsv | paste -sd '|')
+grep -E "	($like)	[0-9]" tests/nvrtc/budget.tsv # own lines of these architectures

@@ -3,6 +3,7 @@
  * answer. */
 #include "runner/jit/toolchain.h"
 #include "common/toolkit.h"
+#include <fcntl.h>
 #include "temp.h"
 
 typedef struct Table {
@@ -21,6 +22,16 @@ static void put(const char *folder, const char *file, int answer)
   snprintf(text, sizeof text, "int answer(void) { return %d; }\n", answer);
   MUST(toolchain_find(&toolchain) == AMPC_OK);
   MUST(toolchain_build(toolchain, text, strlen(text), path, NULL) == AMPC_OK);
+}
+
+/* Makes a library one for another processor: changes e_machine of its ELF header. */
+static void make_foreign(const char *path)
+{
+  int file = open(temp_path(path), O_RDWR);
+  unsigned char machine;
+  MUST(pread(file, &machine, 1, 18) == 1);
+  machine ^= 0x55;
+  MUST(pwrite(file, &machine, 1, 18) == 1 && close(file) == 0);
 }
 
 static void set(const char *name, const char *folder)
@@ -46,8 +57,12 @@ static void test_order(void)
   put("py/lib/python3.11/site-packages/nvidia/cu13/lib", "libampca.so.13", 2);
   put("py/lib/python3.9/site-packages/nvidia/cu13/lib", "libampca.so.13", 8);
   put("venv/lib64/python3.12/site-packages/nvidia/cu13/lib", "libampca.so.13", 3);
-  put("home/targets/x86_64-linux/lib", "libampca.so.13", 4);
-  put("path[1]/lib64", "libampca.so.13", 5);
+  put("home/targets/another-linux/lib", "libampca.so.13", 4);
+  put("home/targets/x-linux/lib", "libampca.so.13", 9); /* is tried first */
+  make_foreign("home/targets/x-linux/lib/libampca.so.13");
+  put("path[1]/targets/aarch64-linux/lib", "libampca.so.13", 5);
+  put("path[1]/targets/sbsa-linux/lib", "libampca.so.13", 9); /* the same processor */
+  MUST(symlink("targets/aarch64-linux/lib", temp_path("path[1]/lib64")) == 0);
   put("given/nvidia/some/lib", "libampca.so.12", 6);
   CHECK(found("libampca") == 0);
   char *path = strdup(getenv("PATH"));

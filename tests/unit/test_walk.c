@@ -357,10 +357,14 @@ static void test_costs(void)
   MUST(g);
   CHECK(!gpu_find("h2000"));
   Arena *arena = arena_create();
-  CHECK(gpu_of_device(arena, "cuda:0 NVIDIA H200") == g);
-  CHECK(gpu_of_device(arena, "cuda:1 NVIDIA GeForce RTX 4090") == gpu_find("rtx4090"));
-  CHECK(!gpu_of_device(arena, "cuda:0 NVIDIA GeForce RTX 4090 Laptop GPU"));
-  CHECK(!gpu_of_device(arena, "cuda:0 Mock"));
+  CHECK(gpu_of_device("cuda:0 NVIDIA H200") == g);
+  CHECK(gpu_of_device("cuda:1 NVIDIA GeForce RTX 4090") == gpu_find("rtx4090"));
+  CHECK(!gpu_of_device("cuda:0 NVIDIA GeForce RTX 4090 Laptop GPU"));
+  CHECK(gpu_of_device("cuda:0 NVIDIA GH200 480GB") == gpu_find("gh200"));
+  CHECK(gpu_of_device("cuda:0 NVIDIA A100-SXM4-80GB") == gpu_find("a100"));
+  CHECK(!gpu_of_device("cuda:0 NVIDIA L40S") && !gpu_of_device("cuda:0 NVIDIA T400 4GB"));
+  CHECK(!gpu_of_device("cuda:0 Orin")); /* three modules with different clocks have this name */
+  CHECK(!gpu_of_device("cuda:0 Mock"));
   arena_destroy(arena);
   /* a gigabyte and almost no instructions: bound by DRAM */
   WalkCounts c = {.slots = 1e6, .longest = 700, .sectors_read = 1e9 / 32, .sectors_once = 1e9 / 32};
