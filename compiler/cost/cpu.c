@@ -23,14 +23,12 @@ enum {
   ROUNDS = 4,
   PASSES = 4,         /* passes over all loops: a disturbance often lasts longer than a round */
   CHAIN = 400000,     /* dependent additions */
-  ACCUMULATORS = 16,  /* independent sums */
+  ACCUMULATORS = 12,  /* independent sums; with the factor and the term they fit 16 registers */
   MULTIPLIES = 60000, /* multiply-adds of each accumulator */
   MOVED = 1 << 24,    /* elements moved in a round; short arrays are walked repeatedly */
   WIDEST = 16,        /* f32 numbers in a vector */
   MAX_THREADS = 256
 };
-
-typedef float Lanes __attribute__((vector_size(WIDEST * sizeof(float))));
 
 /* The arrays of one thread. */
 typedef struct Work {
@@ -41,47 +39,32 @@ typedef void Loop(Work *w);
 
 /* ---- the loops ---- */
 
-#define BODY static inline __attribute__((always_inline)) void
-
-BODY multiply_body(Work *w)
-{
-  Lanes sum[ACCUMULATORS], factor, term;
-  for (int i = 0; i < WIDEST; i++) factor[i] = 0.999f, term[i] = w->from[i];
-  for (int a = 0; a < ACCUMULATORS; a++) sum[a] = term * (float)a;
-  for (int i = 0; i < MULTIPLIES; i++)
-    for (int a = 0; a < ACCUMULATORS; a++) sum[a] = sum[a] * factor + term;
-  for (int a = 1; a < ACCUMULATORS; a++) sum[0] += sum[a];
-  memcpy(w->to, &sum[0], sizeof sum[0]);
-}
-
-BODY add_body(const float *from, float *to, long n)
-{
-  for (long i = 0; i < n; i += WIDEST) *(Lanes *)(to + i) = *(const Lanes *)(from + i) + 1.0f;
-}
-
-BODY move_body(Work *w)
-{
-  for (long i = 0; i < w->times; i++) {
-    add_body(w->from, w->to, w->elements);
-    __asm__ volatile("" ::: "memory"); /* the compiler must not merge iterations */
-  }
-}
-
-/* Defines the loops for one vector width. */
-#define LOOPS(name, target)                                                                        \
+/* Defines the loops for vectors of `lanes` numbers: gcc keeps wider ones in memory. */
+#define LOOPS(name, target, lanes)                                                                 \
+  typedef float Vector_##name __attribute__((vector_size(lanes * sizeof(float))));                 \
   target static void multiply_##name(Work *w)                                                      \
   {                                                                                                \
-    multiply_body(w);                                                                              \
+    Vector_##name sum[ACCUMULATORS], factor, term;                                                 \
+    for (int i = 0; i < lanes; i++) factor[i] = 0.999f, term[i] = w->from[i];                      \
+    for (int a = 0; a < ACCUMULATORS; a++) sum[a] = term * (float)a;                               \
+    for (int i = 0; i < MULTIPLIES; i++)                                                           \
+      for (int a = 0; a < ACCUMULATORS; a++) sum[a] = sum[a] * factor + term;                      \
+    for (int a = 1; a < ACCUMULATORS; a++) sum[0] += sum[a];                                       \
+    memcpy(w->to, &sum[0], sizeof sum[0]);                                                         \
   }                                                                                                \
   target static void move_##name(Work *w)                                                          \
   {                                                                                                \
-    move_body(w);                                                                                  \
+    for (long i = 0; i < w->times; i++) {                                                          \
+      for (long k = 0; k < w->elements; k += lanes)                                                \
+        *(Vector_##name *)(w->to + k) = *(const Vector_##name *)(w->from + k) + 1.0f;              \
+      __asm__ volatile("" ::: "memory"); /* the compiler must not merge iterations */              \
+    }                                                                                              \
   }                                                                                                \
   static Loop *const loops_##name[] = {multiply_##name, move_##name}
 
-LOOPS(any_machine, );
-LOOPS(for_v3, FOR_V3);
-LOOPS(for_v4, FOR_V4);
+LOOPS(any_machine, , 4);
+LOOPS(for_v3, FOR_V3, 8);
+LOOPS(for_v4, FOR_V4, 16);
 
 /* Runs dependent additions. An iteration has 8 of them, so that its branch costs little. */
 static void chain(Work *w)
@@ -211,7 +194,7 @@ static void measure_all(Cpu *cpu, Timing *t, float *memory)
     for (unsigned i = 0; i < cpu->threads; i++)
       t[i].work = (Work){.from = memory, .to = memory + (i + 1) * WIDEST};
     double us = measure(t, &cpu->threads, loops[0]);
-    cpu->peak = fmax(cpu->peak, 2e-3 * cpu->threads * MULTIPLIES * ACCUMULATORS * WIDEST / us);
+    cpu->peak = fmax(cpu->peak, 2e-3 * cpu->threads * MULTIPLIES * ACCUMULATORS * cpu->lanes / us);
     cpu->mhz = fmax(cpu->mhz, CHAIN / measure(t, &cpu->threads, chain));
     for (int i = 0; i < CPU_SIZES; i++) {
       double moves = measure_moves(cpu, t, loops[1], (long)CPU_LEAST << 3 * i, memory);
