@@ -1,6 +1,18 @@
 /* The command that builds an emitted file. */
 #pragma once
 #include "command_line.h"
+#include "common/level.h"
+
+/* Another kind of machine, which --cross prints a build line for. */
+typedef struct CrossTarget {
+  LevelMachine machine;
+  const char *march;   /* the default of --march, because cross compilers refuse `native` */
+  const char *triplet; /* begins the name of the compiler, and is the folder of libraries */
+  const char *debian;  /* what Debian calls the machine */
+} CrossTarget;
+
+extern const char *const cross_names[]; /* as `uname -m` prints them, ending with NULL */
+extern const CrossTarget cross_targets[];
 
 /* Prints the command that builds cmd->output (or the file that -o would have named) into an object
  * or a program. Returns false after an error message if the runtime's headers or libraries are not
