@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 const char *const cross_names[] = {"aarch64", NULL};
-const CrossTarget cross_targets[] = {{LEVEL_ARM, "armv8-a", "aarch64-linux-gnu", "arm64"}};
+const CrossTarget cross_targets[] = {{"armv8-a", "aarch64-linux-gnu", "arm64"}};
 
 /* Finds the first of `places`, folders relative to `self`, that contains `file`. */
 static bool find_file(const char *self, const char *const *places, const char *file, char *out)

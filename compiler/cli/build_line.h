@@ -1,11 +1,9 @@
 /* The command that builds an emitted file. */
 #pragma once
 #include "command_line.h"
-#include "common/level.h"
 
-/* Another kind of machine, which --cross prints a build line for. */
+/* Another kind of machine, which --cross prints a build line for. The only one is 64-bit Arm. */
 typedef struct CrossTarget {
-  LevelMachine machine;
   const char *march;   /* the default of --march, because cross compilers refuse `native` */
   const char *triplet; /* begins the name of the compiler, and is the folder of libraries */
   const char *debian;  /* what Debian calls the machine */

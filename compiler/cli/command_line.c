@@ -11,7 +11,7 @@
 #include "build_line.h"
 #include "options.h"
 #include "common/file.h"
-#include "common/machine.h"
+#include "common/level.h"
 
 /* ---- options that need more than a field ---- */
 
@@ -268,23 +268,20 @@ static int choose_gpu(CommandLine *out)
   return 0;
 }
 
-/* Refuses --march of a kind of machine that the build line is not for. Returns 0, or 2 after a
+/* Refuses --march of a kind of processor that the build line is not for. Returns 0, or 2 after a
  * message. */
 static int check_march(const CommandLine *cmd)
 {
-  const CrossTarget *cross = cmd->cross ? &cross_targets[cmd->cross - 1] : NULL;
   const char *march = target_march(&cmd->options);
-  const Level *level = ampc_level_at(0); /* NULL: native */
-  for (unsigned i = 1; level && strcmp(level->name, march) != 0; i++) level = ampc_level_at(i);
-  bool fits = level ? level->machine == (cross ? cross->machine : MACHINE_LEVEL) : !cross;
+  const Level *level = ampc_level_named(march); /* NULL: native */
+  bool fits = level ? level->is_arm == (cmd->cross || ampc_level()->is_arm) : !cmd->cross;
   if (!cmd->options.march || fits) return 0;
-  if (cross)
+  if (cmd->cross)
     return usage_error(ampc_table.program,
                        "--march=%s is not for --cross %s; omit it for %s, which all of these have",
-                       march, cross_names[cmd->cross - 1], cross->march);
-  return usage_error(ampc_table.program, "--march=%s is for another kind of machine%s%s", march,
-                     level->machine == cross_targets->machine ? "; add --cross " : "",
-                     level->machine == cross_targets->machine ? cross_names[0] : "");
+                       march, cross_names[cmd->cross - 1], cross_targets[cmd->cross - 1].march);
+  return usage_error(ampc_table.program, "--march=%s is for another kind of processor%s", march,
+                     level->is_arm ? "; add --cross aarch64" : "");
 }
 
 static bool is_named_as_text(const char *path)
