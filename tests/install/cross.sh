@@ -5,7 +5,7 @@
 build=$(realpath "$3")
 . "$(dirname "$0")/../faults/lib.sh"
 arm=$source_dir/build-aarch64
-(cd "$source_dir" && tests/built.sh aarch64 linked_runtime ampc amp ampc_shared pages) >"$work/out" 2>&1 || failed "the build for 64-bit Arm"
+(cd "$source_dir" && tests/built.sh aarch64 sanitized ampc_shared pages) >"$work/out" 2>&1 || failed "the build for 64-bit Arm"
 cmake --install "$build" --prefix "$work/pc" >"$work/out" 2>"$work/err" || failed "cmake --install"
 cd "$work" || exit 1
 small_data data
