@@ -2,8 +2,10 @@
 # The build folder has a working ampcConfig.cmake too: -Dampc_DIR=BUILD_FOLDER.
 include(CMakePackageConfigHelpers)
 
-# What a program that links the runtime links besides it.
-set(AMPC_LIBRARIES z dnnl gomp jansson xxhash pthread dl m)
+# What a program that links the runtime links besides it. Debian has the link libdnnl.so for one architecture only.
+file(STRINGS ${DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h major REGEX "define DNNL_VERSION_MAJOR")
+string(REGEX REPLACE ".* " "" major "${major}")
+set(AMPC_LIBRARIES z :libdnnl.so.${major} gomp jansson xxhash pthread dl m)
 list(TRANSFORM AMPC_LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_LINE)
 list(JOIN AMPC_LINE " " AMPC_LINE)
 set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS

@@ -60,6 +60,13 @@ const Level *ampc_level(void)
   return last(false);
 }
 
+const Level *ampc_level_named(const char *name)
+{
+  for (unsigned i = 0; i < LEVELS; i++)
+    if (strcmp(levels[i].name, name) == 0) return &levels[i];
+  return NULL;
+}
+
 ampc_status ampc_level_suffices(const char *level)
 {
   if (has_level(level)) return AMPC_OK;

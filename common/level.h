@@ -12,6 +12,8 @@ typedef struct Level {
 
 /* Returns the last row that this processor has. */
 const Level *ampc_level(void);
+/* Returns the row with this name, also of another kind of processor, or NULL. */
+const Level *ampc_level_named(const char *name);
 /* Fails if this processor lacks instructions of `level`, a value of AMPC_PROCESSOR or a name in
  * levels.def. */
 ampc_status ampc_level_suffices(const char *level);

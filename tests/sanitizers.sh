@@ -2,7 +2,7 @@
 # Runs the tests labelled asan in a build with the sanitizers for addresses and undefined behaviour.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tests/sanitized.sh sanitized
+tests/built.sh asan sanitized
 # oneDNN keeps its buffers, and loaded libraries stay loaded. Neither is a leak of ampc.
 export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
 # A report gives an exit status that no test expects. (A mistake in a job gives 1.)

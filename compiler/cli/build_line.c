@@ -8,21 +8,43 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the first of `places`, folders relative to that of this program, that contains `file`. */
-static bool find_beside(const char *const *places, const char *file, char *out)
+const char *const cross_names[] = {"aarch64", NULL};
+const CrossTarget cross_targets[] = {{"armv8-a", "aarch64-linux-gnu", "arm64"}};
+
+/* Finds the first of `places`, folders relative to `self`, that contains `file`. */
+static bool find_file(const char *self, const char *const *places, const char *file, char *out)
 {
-  char self[PATH_MAX], path[PATH_MAX + 64];
-  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n < 0) return false;
-  self[n] = 0;
-  *strrchr(self, '/') = 0;
+  char path[PATH_MAX + 64];
   for (; *places; places++) {
     snprintf(path, sizeof path, "%s/%s/%s", self, *places, file);
     if (access(path, R_OK) != 0) continue;
     *strrchr(path, '/') = 0; /* the folder of the link itself, because the neighbours are there */
     if (realpath(path, out)) return true;
   }
+  return false;
+}
+
+/* The same, with the error if there is none. */
+static bool find_beside(const char *self, const char *const *places, const char *file, char *out)
+{
+  if (find_file(self, places, file, out)) return true;
   fprintf(stderr, "ampc: error: %s is not installed next to this program in %s\n", file, self);
+  return false;
+}
+
+/* Finds the archive of another machine. */
+static bool find_cross(const char *self, const CrossTarget *cross, Arena *arena, char *out)
+{
+  const char *name = cross_names[cross - cross_targets];
+  const char *installed = arena_printf(arena, "../lib/%s", cross->triplet);
+  const char *built = arena_printf(arena, "../build-%s", name);
+  if (find_file(self, (const char *[]){installed, built, NULL}, "libampcrt.a", out)) return true;
+  fprintf(
+      stderr,
+      "ampc: error: libampcrt.a for %s is neither in %s/%s nor in %s/%s. The preset %s of ampc's "
+      "CMakeLists.txt builds the latter. To take it from a package: dpkg --fsys-tarfile "
+      "ampc_" AMPC_VERSION "_%s.deb | tar -x -C '%s/..' --strip-components=2 ./usr/lib/%s\n",
+      name, self, installed, self, built, name, cross->debian, self, cross->triplet);
   return false;
 }
 
@@ -99,8 +121,9 @@ static void add_word(Text *out, const char *flag, const char *word)
 /* The pieces of the command. */
 typedef struct Build {
   const Target *target;
-  bool object; /* builds an object file, not a program */
-  bool named;  /* the emitted file has the target's suffix, so the compiler needs no -x */
+  const CrossTarget *cross; /* NULL: for this machine */
+  bool object;              /* builds an object file, not a program */
+  bool named; /* the emitted file has the target's suffix, so the compiler needs no -x */
   const char *path, *result;
   char include[PATH_MAX], library[PATH_MAX];
 } Build;
@@ -110,6 +133,8 @@ static bool find_parts(const CommandLine *cmd, Arena *arena, Build *b)
   static const char *const include_places[] = {"include", "../include", NULL};
   static const char *const library_places[] = {".", "../" AMPC_LIBDIR, NULL};
   const char *suffix = b->target->suffix;
+  char self[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   b->path = text_path(cmd, suffix, arena);
   b->named = has_suffix(b->path, suffix);
   int stem = (int)(strlen(b->path) - (b->named ? strlen(suffix) : 0));
@@ -117,22 +142,41 @@ static bool find_parts(const CommandLine *cmd, Arena *arena, Build *b)
                            b->object  ? ".o"
                            : b->named ? ""
                                       : ".out");
-  if (!path_fits(b->path) || !path_fits(b->result) ||
-      !find_beside(include_places, "ampc_rt.h", b->include) || !path_fits(b->include))
+  if (!path_fits(b->path) || !path_fits(b->result) || n < 0) return false;
+  self[n] = 0;
+  *strrchr(self, '/') = 0;
+  if (!find_beside(self, include_places, "ampc_rt.h", b->include) || !path_fits(b->include))
     return false;
-  return b->object ||
-         (find_beside(library_places, "libampcrt.a", b->library) && path_fits(b->library));
+  if (b->object) return true;
+  bool found = b->cross ? find_cross(self, b->cross, arena, b->library)
+                        : find_beside(self, library_places, "libampcrt.a", b->library);
+  return found && path_fits(b->library);
+}
+
+/* Adds the compiler and its flags. */
+static void add_compiler(const CommandLine *cmd, const Build *b, Text *out)
+{
+  const Target *target = b->target;
+  if (b->cross)
+    text_printf(out, "%s-gcc", b->cross->triplet);
+  else
+    text_puts(out, target->build[0]);
+  if (b->object) text_puts(out, " -c");
+  for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
+  if (target->arch)
+    text_printf(out, " %s%s", target->arch, cmd->options.target);
+  else
+    text_printf(out, " -march=%s",
+                b->cross && !cmd->options.march ? b->cross->march : target_march(&cmd->options));
 }
 
 bool build_line(const CommandLine *cmd, Text *out)
 {
   const Target *target = target_of(cmd->options.target);
   Build b = {.target = target, .object = cmd->library};
+  if (cmd->cross) b.cross = &cross_targets[cmd->cross - 1];
   if (!find_parts(cmd, out->arena, &b)) return false;
-  text_printf(out, "%s%s", target->build[0], b.object ? " -c" : "");
-  for (const char *const *flag = target->build + 1; *flag; flag++) text_printf(out, " %s", *flag);
-  if (!target->arch) text_printf(out, " -march=%s", target_march(&cmd->options));
-  if (target->arch) text_printf(out, " %s%s", target->arch, cmd->options.target);
+  add_compiler(cmd, &b, out);
   add_word(out, "-I", b.include);
   add_word(out, "-o ", b.result);
   if (!b.named) text_printf(out, " -x %s", target->language);

@@ -8,8 +8,10 @@
 #include "compiler/driver.h"
 #include "compiler/diag/diag.h"
 #include "compiler/help/help.h"
+#include "build_line.h"
 #include "options.h"
 #include "common/file.h"
+#include "common/level.h"
 
 /* ---- options that need more than a field ---- */
 
@@ -128,6 +130,8 @@ static const OptionRow output_options[] = {
      .kind = OPTION_flag, FIELD(options.norms), .without = "library"},
     {"build-line", 0, NULL, "print the command that builds the output, and exit",
      .kind = OPTION_flag, FIELD(build_line)},
+    {"cross", 0, "MACHINE", "--build-line for another machine, by its cross compiler: aarch64",
+     .kind = OPTION_choice, FIELD(cross), .words = cross_names, .with = "build-line"},
     {"force", 0, NULL, "overwrite a file that was edited, or that ampc did not write",
      .kind = OPTION_flag, FIELD(force)},
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
@@ -264,6 +268,22 @@ static int choose_gpu(CommandLine *out)
   return 0;
 }
 
+/* Refuses --march of a kind of processor that the build line is not for. Returns 0, or 2 after a
+ * message. */
+static int check_march(const CommandLine *cmd)
+{
+  const char *march = target_march(&cmd->options);
+  const Level *level = ampc_level_named(march); /* NULL: native */
+  bool fits = level ? level->is_arm == (cmd->cross || ampc_level()->is_arm) : !cmd->cross;
+  if (!cmd->options.march || fits) return 0;
+  if (cmd->cross)
+    return usage_error(ampc_table.program,
+                       "--march=%s is not for --cross %s; omit it for %s, which all of these have",
+                       march, cross_names[cmd->cross - 1], cross_targets[cmd->cross - 1].march);
+  return usage_error(ampc_table.program, "--march=%s is for another kind of processor%s", march,
+                     level->is_arm ? "; add --cross aarch64" : "");
+}
+
 static bool is_named_as_text(const char *path)
 {
   const char *suffix = strrchr(path, '.');
@@ -277,8 +297,9 @@ static int choose_target(CommandLine *out)
 {
   if (!out->options.target) out->options.target = out->kind == OUTPUT_c ? "cpu" : "sm_80";
   bool cpu = is_cpu(out);
-  if (out->options.march && !cpu)
-    return usage_error(ampc_table.program, "--march needs --target=cpu or C output");
+  if ((out->options.march || out->cross) && !cpu)
+    return usage_error(ampc_table.program, "--%s needs --target=cpu or C output",
+                       out->cross ? "cross" : "march");
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);
@@ -295,7 +316,7 @@ static int choose_target(CommandLine *out)
                        out->options.input);
   if (out->kind == OUTPUT_header && out->options.norms)
     return usage_error(ampc_table.program, "--norms cannot be combined with --emit=header");
-  return 0;
+  return out->build_line ? check_march(out) : 0;
 }
 
 /* Applies options for which "not given" is a value of its own. */

@@ -32,6 +32,7 @@ typedef struct CommandLine {
   void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: print this and exit */
   uint32_t blame;                          /* the line to explain; 0: not given */
   int explain;                             /* EXPLAIN_TEXT ..; 0: not given */
+  int cross;                               /* 1 + index in cross_targets; 0: this machine */
   /* the GPU that --explain predicts for; NULL: not given */
   const Gpu *gpu;
   int color, error_format; /* 1 + index of the word; 0: not given; `options` has the result */

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
-tests/sanitized.sh fuzz_frontend ampc
+tests/built.sh asan fuzz_frontend ampc
 corpus=build-asan/corpus
 mkdir -p $corpus build-asan/found
 short=

@@ -3,7 +3,7 @@
 #   run_lsp.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-tests/sanitized.sh fuzz_lsp
+tests/built.sh asan fuzz_lsp
 corpus=build-asan/corpus-lsp
 mkdir -p $corpus build-asan/found
 tests/fuzz/lsp_corpus.py $corpus tests/passes/*.amp

@@ -3,7 +3,7 @@
 #   run_onnx.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-tests/sanitized.sh fuzz_onnx
+tests/built.sh asan fuzz_onnx
 corpus=build-asan/corpus-onnx
 mkdir -p $corpus build-asan/found
 cp tests/onnx/nets/*.onnx $corpus

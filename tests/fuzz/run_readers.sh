@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
-tests/sanitized.sh fuzz_readers
+tests/built.sh asan fuzz_readers
 fuzz=build-asan/tests/fuzz_readers
 corpus=build-asan/corpus-readers
 seeds=build-asan/seeds-readers

@@ -72,7 +72,7 @@ ampc_status columns_fill(const ColumnsArgs *a, void *out[CONV_KERNEL_ARGS])
 
 bool columns_are_written(const ColumnsArgs *a, void *const at[CONV_KERNEL_ARGS])
 {
-  static const char nan[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  static const unsigned char nan[8] = {255, 255, 255, 255, 255, 255, 255, 255};
   for (uint32_t k = 0; k < a->n; k++)
     for (int64_t i = 0; i < a->elements[k] && !a->read[k]; i++)
       if (memcmp((char *)at[k] + i * a->size[k], nan, (size_t)a->size[k]) == 0) return false;
