@@ -68,6 +68,8 @@ bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr);
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
+/* Reports `cat(x, y)`, whose tensors lack their brackets: `cat([x, y])`. */
+bool args_lack_list(Lower *l, const char *name, const Args *args);
 typedef struct Callee { /* the parameters of a def, a module or an op of the table */
   const char *name;
   const void *of;

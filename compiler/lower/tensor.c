@@ -418,3 +418,4 @@ Datum call_op(Lower *l, OpKind op, Args *args)
   l->at.span = diag_user_span(l->c, args->span);
   return appended(l, ir_append_values(l->c, &l->at, op, in.at, in.n, attr));
 }
+  if (b.sig->input[0].variadic && args_lack_list(l, b.info->name, args)) return d_of(D_error);

@@ -170,6 +170,10 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   return r;
 }
 
+  const ParamList *params = &f->def->params;
+  bool of_list = f->file->builtin && params->n && params->at[0].type.name &&
+                 strcmp(params->at[0].type.name, "list") == 0;
+  if (of_list && args_lack_list(l, f->def->name.text, args)) return d_of(D_error);
 static Datum wrong_count(Lower *l, const Native *n, const Args *args)
 {
   bool few = args->at.n < n->least;
