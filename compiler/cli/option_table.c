@@ -30,8 +30,8 @@ typedef struct Reader {
 } Reader;
 
 /* Every table has this row after its own rows. */
-static const OptionRow help_row = {"help", 0, NULL, "print this help and exit",
-                                   .kind = OPTION_call};
+static const OptionRow help_row = {
+    "help", 'h', NULL, "print this help and exit", .shown = "--help", .kind = OPTION_call};
 
 /* ---- messages ---- */
 
