@@ -188,7 +188,8 @@ static void add_row(Reader *r, const OptionRow *row, void *into)
 {
   assert(r->n < MOST_OPTIONS);
   int takes = row->bare ? optional_argument : row->value ? required_argument : no_argument;
-  if (row->name) {
+  const char *names[] = {row->name, row->also};
+  for (int i = 0; i < 2 && names[i]; i++) {
     struct option *end = r->named;
     while (end->name) end++;
     *end = (struct option){row->name, takes, NULL, NAMED + (int)r->n};

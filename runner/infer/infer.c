@@ -97,7 +97,7 @@ static const OptionRow infer_options[] = {
      "data from a data block of the job, such as 'faces(\"test\")', or from any source",
      .kind = OPTION_text, FIELD(data), .without = "input generate"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
-     .kind = OPTION_text, FIELD(weights)},
+     .also = "resume", .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "write results as .npy; NAME=FILE if there are several (default: text)",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
     {"png", 0, "FILE",

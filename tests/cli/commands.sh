@@ -60,7 +60,7 @@ refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$j
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
 refuses "amp, too large a number" 2 'seed' "$amp" train --seed 99999999999999999999 "$job"
 refuses "amp, unknown device" 2 'device tpu' "$amp" train --device tpu "$job"
-refuses "eval without weights" 2 'resume' "$amp" eval "$job"
+refuses "eval without weights" 2 'give --weights FILE' "$amp" eval "$job"
 mkdir no_log && printf 'a,b\n1,2\n' >no_log/metrics.csv
 refuses "a report of another table" 3 'not a table that --log-dir writes' "$amp" report --log no_log -o page.html "$job"
 refuses "a constant of the wrong type" 1 'EPOCHS' "$ampc" -D EPOCHS=many "$job"
