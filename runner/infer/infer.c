@@ -152,6 +152,7 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand 
   if (!*status) *status = generate_check(cmd);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
+  cmd->compile.quiet = cmd->quiet;
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
   return true;

@@ -85,6 +85,7 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
   cmd->train.eval_only = table == &eval_verb;
   cmd->compile.norms = cmd->train.log_dir || (cmd->train.json && !cmd->train.eval_only);
   cmd->compile.input = jobs.at[0];
+  cmd->compile.quiet = cmd->train.quiet;
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
   return true;
