@@ -24,6 +24,9 @@ static int print_help(void)
 
 static int unknown_verb(const char *word)
 {
+  const char *dot = strrchr(word, '.');
+  if (dot && strcmp(dot, ".amp") == 0)
+    return usage_error("amp", "no verb was given; type amp train %s", word);
   const char *names[MOST_VERBS];
   uint32_t n = 0;
   for (const Verb *v = verbs; v->name; v++) names[n++] = v->name;
@@ -42,7 +45,11 @@ static int run_verb(const Verb *v, int argc, char **argv)
 static int run(int argc, char **argv)
 {
   if (argc < 2) return usage_error("amp", "no verb was given");
-  if (strcmp(argv[1], "--help") == 0) return print_help();
+  bool help = strcmp(argv[1], "help") == 0;
+  if (help && argc > 2)
+    argv[1] = argv[2], argv[2] = "--help"; /* amp help train */
+  else if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    return print_help();
   if (strcmp(argv[1], "--version") == 0) return print_version("amp");
   if (ampc_attention_check()) return usage_error("amp", "%s", ampc_last_error());
   for (const Verb *v = verbs; v->name; v++)

@@ -44,7 +44,7 @@ def main():
         ("verb", verbs, commands, r"amp['\"})]*,? ['\"]?{}\b"),
         ("option of ampc", options(printed(ampc, "--help")), commands, r"(?<![-\w]){}(?![-\w])"),
         *((f"option of amp {verb}", options(printed(amp, verb, "--help")), commands, r"(?<![-\w]){}(?![-\w])") for verb in verbs),
-        ("command of the prompt", re.findall(r"^:([a-z]+)", printed(amp, "repl", text=":help\n"), re.M),
+        ("command of the prompt", re.findall(r"  :([a-z]+)", printed(amp, "repl", text=":help\n"), re.M),
          text_of("tests/repl", ".repl", ".py", ".sh"), r":{}\b"),
         ("data format, as a reader", formats, text_of("tests/unit", ".c"), r"(?i)AMPC_SOURCE_{}\b|\"{}\""),
         ("op", [line.split()[0] for line in printed(ampc, "--list-ops", "--wide").splitlines()[1:]],

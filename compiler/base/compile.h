@@ -67,6 +67,7 @@ typedef struct Options {
   uint32_t error_limit;   /* default 20 */
   bool color, json_errors, werror;
   bool silent;              /* count messages, but print none */
+  bool quiet;               /* the verb was given -q: nothing is said while kernels are compiled */
   bool for_many_jobs;       /* -D and --set may name what this job does not declare */
   bool keep_messages;       /* for diag_kept(), instead of printing them */
   bool keep_meanings;       /* for meanings_at() of lower/interpret/describe.h */

@@ -30,8 +30,8 @@ typedef struct Reader {
 } Reader;
 
 /* Every table has this row after its own rows. */
-static const OptionRow help_row = {"help", 0, NULL, "print this help and exit",
-                                   .kind = OPTION_call};
+static const OptionRow help_row = {
+    "help", 'h', NULL, "print this help and exit", .shown = "--help", .kind = OPTION_call};
 
 /* ---- messages ---- */
 
@@ -188,10 +188,12 @@ static void add_row(Reader *r, const OptionRow *row, void *into)
 {
   assert(r->n < MOST_OPTIONS);
   int takes = row->bare ? optional_argument : row->value ? required_argument : no_argument;
-  if (row->name) {
+  const char *names[] = {row->name, row->also};
+  for (int i = 0; i < 2 && names[i]; i++) {
     struct option *end = r->named;
     while (end->name) end++;
-    *end = (struct option){row->name, takes, NULL, NAMED + (int)r->n};
+    assert(end < r->named + MOST_OPTIONS);
+    *end = (struct option){names[i], takes, NULL, NAMED + (int)r->n};
   }
   if (row->letter) {
     char *end = r->letters + strlen(r->letters);
@@ -219,6 +221,38 @@ static uint32_t index_of(const Reader *r, int option)
   return i;
 }
 
+/* Options of other programs, and what one types here if the command has that option. */
+static const char *const habits[][2] = {
+    {"lr", "set lr="},
+    {"learning-rate", "set lr="},
+    {"weight-decay", "set weight_decay="},
+    {"epochs", "set train.epochs="},
+    {"batch", "set train.batch="},
+    {"batch-size", "set train.batch="},
+    {"precision", "set precision="},
+    {"weights", "resume "},
+    {"workers", "data-threads "},
+    {"num-workers", "data-threads "},
+    {"gpu", "device cuda"},
+    {"cuda", "device cuda"},
+    {"cpu", "device cpu"},
+};
+
+/* Returns what to type instead of another program's option, with the value `given`, or NULL. */
+static const char *habit_cure(const Reader *r, const char *name, const char *given)
+{
+  for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
+    const char *cure = habits[i][1];
+    size_t n = strcspn(cure, " ");
+    if (strcmp(habits[i][0], name) != 0) continue;
+    for (uint32_t k = 0; k < r->n; k++)
+      if (r->row[k]->name && strlen(r->row[k]->name) == n && strncmp(r->row[k]->name, cure, n) == 0)
+        return arena_printf(r->arena, "--%s%s", cure,
+                            strchr(" =", cure[strlen(cure) - 1]) ? given : "");
+  }
+  return NULL;
+}
+
 /* Reports an unknown name, an ambiguous abbreviation, or a value for an option that takes none. */
 static int unknown_option(const Reader *r, char **argv)
 {
@@ -230,6 +264,10 @@ static int unknown_option(const Reader *r, char **argv)
   for (uint32_t i = 0; i < r->n; i++)
     if (r->row[i]->name) names[n++] = r->row[i]->name;
   const char *name = arena_strndup(r->arena, word + 2, strcspn(word + 2, "="));
+  const char *equals = strchr(word, '='), *next = argv[optind];
+  const char *given = equals ? equals + 1 : next && *next != '-' ? next : "VALUE";
+  const char *cure = habit_cure(r, name, given);
+  if (cure) return usage_error(program, "no option --%s; type %s", name, cure);
   const char *near = diag_nearest(name, names, n);
   if (!near) return usage_error(program, "no option %s", word);
   return usage_error(program, "no option %s; did you mean --%s?", word, near);

@@ -79,9 +79,16 @@ static int read_level(const OptionGiven *given)
 
 /* ---- the rows ---- */
 
+/* What shells offer for --set. */
+static const char *const setting_words[] = {
+    "opt.lr=", "train.batch=", "train.epochs=", "precision=bf16", "precision=f16", "precision=f32",
+    NULL};
+
 const OptionRow job_options[] = {
-    {"set", 0, "KEY=VALUE", "replace a setting: opt.lr=1e-4 train.batch=64 precision=bf16",
-     .kind = OPTION_call, .read = options_setting},
+    {"set", 0, "KEY=VALUE",
+     "replace a setting: opt.lr=1e-4 (or lr=1e-4 if no other one ends so) train.batch=64 "
+     "precision=bf16",
+     .kind = OPTION_call, .read = options_setting, .words = setting_words},
     {NULL, 'D', "NAME=VALUE", "replace a const of the job", .kind = OPTION_call,
      .read = options_const},
     {"dim", 0, "NAME=SIZES", "sizes of a dim that infer blocks are compiled for: S=64,512",

@@ -95,17 +95,12 @@ const char *diag_nearest(const char *name, const char *const *candidates, uint32
   return best;
 }
 
-/* The most names in a help. A longer list is cut, so that the message stays visible. */
-enum { MOST_NAMES = 24 };
-
 bool diag_help_names(Compile *c, const char *name, const char *const *names, uint32_t n)
 {
   const char *near = diag_nearest(name, names, n);
   if (near) return diag_help(c, "did you mean `%s`?", near);
   if (!n) return false;
   Text list = text_new(c->arena);
-  for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
-    text_printf(&list, "%s`%s`", i ? ", " : "", names[i]);
-  const char *more = n > MOST_NAMES ? ", .." : "";
-  return diag_help(c, "there %s %s%s", n == 1 ? "is" : "are", list.at, more);
+  for (uint32_t i = 0; i < n; i++) text_printf(&list, "%s`%s`", i ? ", " : "", names[i]);
+  return diag_help(c, "there %s %s", n == 1 ? "is" : "are", list.at);
 }

@@ -1,12 +1,17 @@
-/* Prints a message for people: location, text, and the source line with the cause underlined.
+/* Prints a message for people: location, text, and the source line with the cause underlined. On a
+ * terminal, the text breaks at words.
  *
  * The line is printed as the user typed it, with two exceptions. Control characters, characters
  * that change the direction of text, and invalid UTF-8 become `?`. Of a very long line only the
  * text around the cause is printed. */
 #include "diag_internal.h"
 #include "common/shown.h"
+#include "common/terminal.h"
+#include "compiler/base/table.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SHOWN_BYTES = 160, SHOWN_BEFORE = 60 };
 
@@ -118,7 +123,10 @@ void diag_print_text(Compile *c, const Message *m)
   if (m->code) text_printf(&out, "[%s]", m->code);
   text_puts(&out, ":");
   if (color) text_puts(&out, "\033[0m");
-  text_printf(&out, " %s\n", m->text);
+  text_puts(&out, " ");
+  int columns = strchr(m->text, '\n') ? 0 : terminal_columns(STDERR_FILENO);
+  text_wrap(&out, m->text, 8, columns ? columns : INT_MAX);
+  text_puts(&out, "\n");
   if (place.source) add_quote(c, &place, m, &out);
   fwrite(out.at, 1, out.n, stderr);
 }

@@ -20,6 +20,26 @@ Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *c
   return d_of(D_error);
 }
 
+bool args_lack_list(Lower *l, const char *name, const Args *args)
+{
+  uint32_t tensors = 0;
+  while (tensors < args->at.n && !args->at.at[tensors].key &&
+         d_is_tensor(args->at.at[tensors].value))
+    tensors++;
+  if (!tensors) return false;
+  Text call = text_new(l->arena);
+  for (uint32_t i = 0; i < args->at.n; i++) {
+    const ArgValue *arg = &args->at.at[i];
+    const char *text = source_text(l, arg->span);
+    text_printf(&call, "%s%s%s%s%s%s", i ? ", " : "", i ? "" : "[", arg->key ? arg->key : "",
+                arg->key ? "=" : "", text, i + 1 == tensors ? "]" : "");
+  }
+  fail(l, E209, args->span, "%s needs a list of tensors, got %s", name,
+       d_kind_text(l, args->at.at[0].value));
+  diag_help(l->c, "write `%s(%s)`", name, call.at);
+  return true;
+}
+
 /* Sorts a keyword argument into its slot: `f(dim=1)`. */
 static bool sort_key(Lower *l, const Callee *f, const ArgValue *arg, const ArgValue **slot)
 {

@@ -56,6 +56,8 @@ Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 /* Reports a name of another language at `span`, with its cure. Sets l->asked to NULL, so that the
  * caller does not evaluate the arguments of the call. Returns false if the table lacks the name. */
 bool foreign_said(Lower *l, const char *key, Span span);
+/* Reports `print(..)` as foreign_said(), and notes what it would print. */
+bool print_said(Lower *l, Scope *s, Span span);
 /* Adds the cure as a help to the last message. Returns false if the table lacks the name. */
 bool foreign_help(Lower *l, const char *key);
 /* Reports `nn.Linear`, `torch.relu`, `self.fc1`: a name that begins with a module of Python.
@@ -66,6 +68,8 @@ bool foreign_prefix_said(Lower *l, Scope *s, const Expr *attr);
 void args_push(Lower *l, Args *a, Datum value, Span span);
 Datum wrong_key(Lower *l, const char *callee, const ArgValue *arg, const char *const *names,
                 uint32_t n, const char *signature);
+/* Reports `cat(x, y)`, whose tensors lack their brackets: `cat([x, y])`. */
+bool args_lack_list(Lower *l, const char *name, const Args *args);
 typedef struct Callee { /* the parameters of a def, a module or an op of the table */
   const char *name;
   const void *of;

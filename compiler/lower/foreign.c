@@ -46,10 +46,41 @@ bool foreign_said(Lower *l, const char *key, Span span)
   if (!f) return in_place_said(l, key, span);
   Span whole = span;
   Quotes q = quotes_of(l, span, &whole);
-  fail(l, E201, whole, "there is no `%s`",
-       q.at[Q_base] && *key == '.' ? arena_printf(l->arena, "%s%s", q.at[Q_base], key) : key);
+  const char *base = q.at[Q_base] && *key == '.' ? q.at[Q_base] : "";
+  fail(l, E201, whole, "there is no `%s%.*s`", base, (int)strcspn(key, " "), key);
   diag_help(l->c, "%s", foreign_cure(l->arena, f, &q));
   l->asked = NULL;
+  return true;
+}
+
+/* Returns the row for `print` of the value. A metric is one number of a step. */
+static const char *print_key(Lower *l, Datum v)
+{
+  const int64_t *dim;
+  uint32_t rank;
+  if (d_is_number(v) || !d_is_tensor(v)) return "print of a size";
+  bool step = !l->depth && l->run && l->g->blocks.at[l->run->block].kind != AMPC_INFER;
+  return step && tensor_dims(l, v, &dim, &rank) && !rank ? "print" : "print of a tensor";
+}
+
+bool print_said(Lower *l, Scope *s, Span span)
+{
+  const Expr *call = l->asked;
+  if (!call || call->kind != EXPR_call || call->as.call.callee->span.start != span.start)
+    return false;
+  const ArgList *args = &call->as.call.args;
+  Datum *values = arena_array(l->arena, Datum, args->n);
+  const char *key = "print of a text";
+  for (uint32_t i = 0; i < args->n; i++) {
+    values[i] = eval(l, s, args->at[i].value);
+    if (d_is(values[i], D_error)) return l->asked = NULL, true;
+    if (values[i].kind != D_str) key = print_key(l, values[i]);
+  }
+  l->asked = call;
+  foreign_said(l, key, span);
+  for (uint32_t i = 0; i < args->n; i++)
+    if (values[i].kind != D_str)
+      diag_note(l->c, args->at[i].value->span, "this is %s", d_text(l, values[i]));
   return true;
 }
 

@@ -257,6 +257,7 @@ struct Lower {
   uint32_t stack;         /* nesting depth of expressions and statements */
   uint32_t work;          /* work done so far; at most MAX_WORK */
   uint32_t expressions;   /* expressions evaluated so far */
+  Span dropped;           /* the last expression that is a statement: its value is not used */
   const struct Expr *asked; /* the last call or attribute whose name was looked up */
   bool stopped;             /* a limit was exceeded: elaboration stops, without further messages */
   /* watch.c: the value of the watched metric or layer; D_absent: no value */

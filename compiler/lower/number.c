@@ -14,9 +14,19 @@ static bool wrong_kind(Lower *l, Datum d, Span span, const char *what, const cha
   return refuse(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
 }
 
+/* Helps with a whole float, such as 64 / 2. */
+static bool help_int(Lower *l, Datum d, Span span)
+{
+  if (d.kind != D_float || d.as.number != floor(d.as.number)) return false;
+  const char *text = source_text(l, diag_user_span(l->c, span)), *slash = strchr(text, '/');
+  if (!slash || slash != strrchr(text, '/') || strchr(text, '"') || strstr(text, "..."))
+    return diag_help(l->c, "write `int(..)` around it, or divide with `//`");
+  return diag_help(l->c, "write `%.*s/%s`: `/` gives a float", (int)(slash - text), text, slash);
+}
+
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)
 {
-  if (d.kind != D_int) return wrong_kind(l, d, span, what, "an int");
+  if (d.kind != D_int) return wrong_kind(l, d, span, what, "an int") || help_int(l, d, span);
   *out = d.as.integer;
   return true;
 }

@@ -133,13 +133,21 @@ static const Decl *line_of_setting(const Lower *l, const char *key)
   return NULL;
 }
 
+/* True if --set names the key by this text: the key or its end, as `lr` of opt.lr. check_settings()
+ * reports an end of several keys. */
+static bool names_setting(const char *text, const char *key)
+{
+  size_t n = strlen(text), all = strlen(key);
+  return n <= all && strcmp(key + all - n, text) == 0 && (n == all || key[all - n - 1] == '.');
+}
+
 /* Returns the text that --set gives for a key; NULL: none. If a key is given several times, the
  * last one wins. */
 static const char *text_of_setting(const Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
   for (uint32_t i = o->n_settings; i-- > 0;)
-    if (strcmp(o->settings[i].key, key) == 0) return o->settings[i].value;
+    if (names_setting(o->settings[i].key, key)) return o->settings[i].value;
   return NULL;
 }
 
@@ -196,17 +204,26 @@ static void check_line(Lower *l, const Decl *d)
   }
 }
 
+/* Reports a --set that names no setting, or several. */
+static void check_given(Lower *l, const Assignment *given)
+{
+  const NameVec *known = &l->c->settings;
+  NameVec meant = {0};
+  for (uint32_t i = 0; i < known->n; i++)
+    if (names_setting(given->key, known->at[i])) vec_push(l->arena, &meant, known->at[i]);
+  if (meant.n == 1 || is_known(l, given->key)) return;
+  fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has %s", given->key, given->value,
+       meant.n ? "several such settings" : "no such setting");
+  if (!meant.n && foreign_help(l, arena_printf(l->arena, "%s=", given->key))) return;
+  diag_help_names(l->c, meant.n ? "" : given->key, meant.n ? meant.at : known->at,
+                  meant.n ? meant.n : known->n);
+}
+
 /* Reports unknown keys at the end of the pass, when every key is known. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;
-  for (uint32_t i = 0; i < o->n_settings; i++) {
-    const char *key = o->settings[i].key;
-    if (o->for_many_jobs || is_known(l, key)) continue;
-    fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has no such setting", key,
-         o->settings[i].value);
-    diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
-  }
+  for (uint32_t i = 0; i < o->n_settings && !o->for_many_jobs; i++) check_given(l, &o->settings[i]);
   for (uint32_t i = 0; i < l->job->ast->n; i++)
     if (l->job->ast->at[i]->kind == DECL_setting) check_line(l, l->job->ast->at[i]);
 }

@@ -14,6 +14,7 @@ static bool rest_sizes(Lower *l, const Args *args, uint32_t first, const char *w
   for (uint32_t i = first; i < args->at.n; i++) {
     if (args->at.at[i].key) continue;
     span = SPAN(i);
+    if (ARG(i).kind == D_float && !want_int(l, ARG(i), span, what, &(int64_t){0})) return false;
     vec_push(l->arena, &rest, ARG(i));
   }
   if (rest.n == 1 && rest.at[0].kind == D_list)

@@ -3,6 +3,29 @@
 #include "elaborate.h"
 #include "evaluate.h"
 
+/* Helps if a member shall be a tensor, as in `Parameter(ones(8))` or `mask = zeros(8, 8)`. Always
+ * returns false. */
+static bool help_member(Lower *l, Span span)
+{
+  static const char *const made[][2] = {
+      {"ones", "ones_"}, {"zeros", "zeros_"}, {"randn", "normal_"}, {"rand", "uniform_"}};
+  const char *text = source_text(l, diag_user_span(l->c, span)), *open = strchr(text, '(');
+  for (size_t i = 0; open && i < sizeof made / sizeof made[0]; i++) {
+    if (strlen(made[i][0]) != (size_t)(open - text) ||
+        strncmp(text, made[i][0], strlen(made[i][0])) != 0)
+      continue;
+    int n = (int)strlen(open) - 2;
+    bool list = open[1] == '[';
+    return diag_help(
+        l->c,
+        "write `Parameter(%s%.*s%s, %s())`: a shape and an initialiser; a `Buffer` is not trained",
+        list ? "" : "[", n, open + 1, list ? "" : "]", made[i][1]);
+  }
+  return diag_help(
+      l->c,
+      "compute it in a `def`, such as `forward`; a `Parameter` has a shape and an initialiser");
+}
+
 /* Checks that a node can be made: it belongs to a block. Settings are evaluated outside of the
  * step; there, arithmetic with schedules yields a schedule: schedule_of(). */
 static bool in_run(Lower *l, Span span)
@@ -11,7 +34,8 @@ static bool in_run(Lower *l, Span span)
   if (l->settings_of)
     return refuse(l, E210, span,
                   "a setting is computed from numbers and schedules; it cannot use a tensor");
-  return refuse(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
+  fail(l, E210, span, "tensors exist in train, eval, infer and data blocks only");
+  return l->building && help_member(l, span);
 }
 
 /* Notes the path of the innermost module whose code is running. */
@@ -409,6 +433,7 @@ Datum call_op(Lower *l, OpKind op, Args *args)
                     slot_name,    slot_optional, op_text};
   ValueVec in = {0};
   Attr attr[MAX_ATTR] = {{0}};
+  if (b.sig->input[0].variadic && args_lack_list(l, b.info->name, args)) return d_of(D_error);
   if (!args_sort(l, &f, args, b.slot)) return d_of(D_error);
   for (uint32_t i = 0; i < b.sig->n_inputs; i++)
     if (b.slot[i] && is_setting(l, b.slot[i]->value)) return call_in_setting(l, op, &b);

@@ -14,6 +14,9 @@ bool rule_need_axis(Compile *c, const Node *n);
 bool rule_set_dims(Compile *c, Node *n, uint32_t rank, const int64_t *dim);
 /* Copies the dims of `from` and sets this type. Always true: the dims have been checked already. */
 bool rule_like(Node *n, const Node *from, DType dtype);
+/* Returns the first variable in the text of n, for the help of a message: "x" for `fc(relu(x))` and
+ * `x.view(-1)`. Node.name may be the name of another function's variable. */
+const char *rule_variable(Compile *c, const Node *n);
 
 /* ---- numbers: constants.c ---- */
 

@@ -7,6 +7,7 @@
 #include "compiler/graph/ranges.h"
 #include "compiler/graph/shares.h"
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 
 /* ---- shared with the other shape files ---- */
@@ -45,6 +46,30 @@ bool rule_like(Node *n, const Node *from, DType dtype)
   memcpy(n->dim, from->dim, sizeof n->dim);
   n->dtype = dtype;
   return true;
+}
+
+/* Returns the first name of the text that is not called; NULL if there is none. */
+static const char *first_variable(Compile *c, const char *at, const char *end)
+{
+  for (; at < end; at++) {
+    const char *from = at;
+    while (at < end && (isalnum((unsigned char)*at) || *at == '_')) at++;
+    if (at > from && !isdigit((unsigned char)*from) && *at != '(')
+      return arena_strndup(c->arena, from, (size_t)(at - from));
+  }
+  return NULL;
+}
+
+const char *rule_variable(Compile *c, const Node *n)
+{
+  Place p = diag_place(c, n->span);
+  if (!p.source) return "x";
+  const char *text = p.source->text + (n->span.start - p.source->base);
+  const char *end = text + (n->span.end - n->span.start);
+  const char *open = memchr(text, '(', (size_t)(end - text));
+  const char *name = open ? first_variable(c, open, end) : NULL;
+  if (!name) name = first_variable(c, text, end); /* `x.view(-1)` */
+  return name ? name : "x";
 }
 
 bool rule_need_float(Compile *c, const Node *n, uint32_t i)

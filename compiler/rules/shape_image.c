@@ -3,6 +3,7 @@
 #include "rules.h"
 #include "compiler/graph/columns.h"
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 #include "common/number.h"
 
@@ -194,8 +195,22 @@ static void help_channels(Compile *c, const Node *w, int64_t channels)
   if (w->op != OP_param) return;
   const char *path = c->graph->params.at[attr_int(w, "index")].path, *dot = strrchr(path, '.');
   if (!dot || strcmp(dot, ".weight") != 0) return;
-  diag_help(c, "`%.*s = Conv%ud(%lld, ...)`", (int)(dot - path), path, w->rank - 2u,
-            (long long)channels);
+  const char *name = dot;
+  while (name > path && name[-1] != '.') name--;
+  bool numbered = isdigit((unsigned char)*name); /* a layer of a list or a Sequential */
+  diag_help(c, "`%.*s%sConv%ud(%lld, ...)`", numbered ? 0 : (int)(dot - path), path,
+            numbered ? "" : " = ", w->rank - 2u, (long long)channels);
+}
+
+/* Suggests a permute for images whose last axis has the channels. */
+static bool help_channels_last(Compile *c, const Node *n, const Node *x, int64_t channels)
+{
+  if (x->dim[x->rank - 1] != channels) return false;
+  Text axes = text_new(c->arena);
+  for (int i = 1; i < x->rank - 1; i++) text_printf(&axes, ", %d", i);
+  diag_help(c, "the channels are its last axis: write `%s.permute(0, %d%s)`", rule_variable(c, n),
+            x->rank - 1, axes.at);
+  return true;
 }
 
 static bool check_channels(Compile *c, const Node *n, const Node *x, const Node *w)
@@ -204,7 +219,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   if (want == have) return true;
   diag_error(c, E302, n->span, "%s expects %lld input channel%s, got %lld: %s", op_of(n)->name,
              (long long)want, want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
-  help_channels(c, w, have);
+  if (!help_channels_last(c, n, x, want)) help_channels(c, w, have);
   diag_note(c, w->span, "the weight is [out, in / groups, %s] = %s", axes_text[spatial_of(n)],
             ir_dims_text(c, w));
   return diag_note(c, x->span, "the images get their shape here");

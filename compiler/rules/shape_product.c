@@ -8,7 +8,10 @@ static bool inner_error(Compile *c, const Node *n, const char *what)
   const Node *a = ir_in(c, n, 0), *b = ir_in(c, n, 1);
   diag_error(c, E301, n->span, "%s: %s x %s", what, ir_dims_text(c, a), ir_dims_text(c, b));
   diag_note(c, a->span, "the left operand gets its shape here");
-  return diag_note(c, b->span, "the right operand gets its shape here");
+  diag_note(c, b->span, "the right operand gets its shape here");
+  if (b->rank != 2 || b->dim[1] != a->dim[a->rank - 1]) return false;
+  return diag_help(c, "write `.t()` behind the right operand: it is then [%lld, %lld]",
+                   (long long)b->dim[1], (long long)b->dim[0]);
 }
 
 static bool need_axes(Compile *c, const Node *n, uint32_t i, uint32_t least)
@@ -87,11 +90,11 @@ bool shape_gemm(Compile *c, Node *n)
 }
 
 /* Helps if the input of linear lacks a flatten, or if a view merged its batch with other axes. */
-static void help_flatten(Compile *c, const Node *x, int64_t features)
+static void help_flatten(Compile *c, const Node *n, const Node *x, int64_t features)
 {
-  const char *name = x->name ? x->name : "x";
   bool viewed = x->rank == 1 && op_of(x)->tmpl == TMPL_alias && ir_in(c, x, 0)->rank > 1;
-  if (viewed) x = ir_in(c, x, 0), name = x->name ? x->name : "x";
+  const char *name = rule_variable(c, viewed ? x : n);
+  if (viewed) x = ir_in(c, x, 0);
   int64_t product = 1;
   int axis = x->rank;
   while (axis > 1 && product * x->dim[axis - 1] <= features) product *= x->dim[--axis];
@@ -114,7 +117,7 @@ bool shape_linear(Compile *c, Node *n)
                (long long)w->dim[1], (long long)x->dim[x->rank - 1], ir_type_text(c, x));
     diag_note(c, x->span, "the input gets its shape here");
     diag_note(c, w->span, "the weight is [out, in] = %s", ir_dims_text(c, w));
-    return help_flatten(c, x, w->dim[1]), false;
+    return help_flatten(c, n, x, w->dim[1]), false;
   }
   if (n->in[2].id && (bias->rank != 1 || bias->dim[0] != w->dim[0]))
     return diag_error(c, E311, n->span, "the bias of linear with weight %s is [%lld], got %s",

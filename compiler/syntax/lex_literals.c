@@ -10,6 +10,13 @@
 
 /* ---- numbers ---- */
 
+/* True if the token follows a value without a space, as `.0` in `net.0.weight`. */
+static bool follows_value(const Parser *p, const Token *t)
+{
+  const char *at = p->source->text + (t->span.start - p->source->base);
+  return at > p->source->text && (isalnum((unsigned char)at[-1]) || strchr("_)]", at[-1]));
+}
+
 /* Reports numbers of other languages: .5, 5., 0xff, 1__0, 2nd. The token becomes 1, so that the
  * expression around it can be parsed. */
 static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
@@ -20,7 +27,10 @@ static void bad_number(Parser *p, Token *t, const char *text, const char *plain)
   t->kind = TOK_INT;
   t->as.integer = 1;
   t->reported = true; /* a name may be required here, but one message is enough */
-  if (text[0] == '.') {
+  if (text[0] == '.' && follows_value(p, t)) {
+    why = "a number is no name";
+    help = arena_printf(a, "write `[%s]`", text + 1);
+  } else if (text[0] == '.') {
     help = arena_printf(a, "digits stand on both sides of the point: `0%s`", text);
   } else if (text[n - 1] == '.') {
     help = arena_printf(a, "digits stand on both sides of the point: `%s0`", text);
@@ -175,7 +185,10 @@ void lex_string(Parser *p, Token *t, const char *text, size_t size)
     parse_problem(p, E100, t->span, "the string is not closed on its line",
                   "a text over several lines stands between `\"\"\"` and `\"\"\"`");
   else if (text[0] == '\'')
-    parse_problem(p, E100, t->span, "strings stand in double quotes", NULL);
+    parse_problem(p, E100, t->span, "strings stand in double quotes",
+                  memchr(text, '"', size) ? NULL
+                                          : arena_printf(p->c->arena, "write `\"%.*s\"`",
+                                                         (int)(u.at - text - 1), text + 1));
   t->as.string.text = value;
   t->as.string.size = (size_t)(u.to - value);
 }

@@ -15,7 +15,7 @@ enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
 
 typedef struct ExportCommand {
   Options compile;
-  const char *block, *resume, *out;
+  const char *block, *weights, *out;
   bool force, quiet;
 } ExportCommand;
 
@@ -24,8 +24,8 @@ static const OptionRow export_options[] = {
     {NULL, 'o', "FILE", "the ONNX model to write", .kind = OPTION_text, FIELD(out)},
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
-    {"resume", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
-     .kind = OPTION_text, FIELD(resume)},
+    {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
+     .also = "resume", .kind = OPTION_text, FIELD(weights)},
     {"force", 0, NULL,
      "also overwrite a file that amp export did not write, but never an input of this command",
      .kind = OPTION_flag, FIELD(force)},
@@ -109,7 +109,7 @@ static int export_block(Compile *c, const ExportCommand *cmd, const Function *bl
     e.name = arena_array(e.arena, const char *, e.g->nodes.n);
     const char *folder =
         c->options.data_dir ? c->options.data_dir : folder_of(e.arena, c->options.input);
-    status = weights_open(&e, c->program, cmd->resume, folder);
+    status = weights_open(&e, c->program, cmd->weights, folder);
     good = !status && put_block(&e);
   }
   if (good) {

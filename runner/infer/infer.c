@@ -97,7 +97,7 @@ static const OptionRow infer_options[] = {
      "data from a data block of the job, such as 'faces(\"test\")', or from any source",
      .kind = OPTION_text, FIELD(data), .without = "input generate"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
-     .kind = OPTION_text, FIELD(weights)},
+     .also = "resume", .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "write results as .npy; NAME=FILE if there are several (default: text)",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
     {"png", 0, "FILE",
@@ -152,6 +152,7 @@ static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand 
   if (!*status) *status = generate_check(cmd);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
+  cmd->compile.quiet = cmd->quiet;
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
   return true;

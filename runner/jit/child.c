@@ -1,6 +1,7 @@
 /* Runs another program; see child.h. Its input and output are files in memory, so no file is left
  * over if this process is killed. */
 #include "child.h"
+#include "notice.h"
 #include "runtime/base/interrupt.h"
 #include <errno.h>
 #include <poll.h>
@@ -57,6 +58,7 @@ static bool wait_for(pid_t child, int *out_status)
   pid_t ended;
   for (int asked = 0; (ended = waitpid(child, out_status, WNOHANG)) != child; poll(NULL, 0, LOOK)) {
     if (ended < 0 && errno != EINTR) return false;
+    notice_tick(0);
     if (!interrupt_requested()) continue;
     if (asked == 0) kill(-child, SIGTERM);
     if (asked >= PATIENCE) kill(-child, SIGKILL);

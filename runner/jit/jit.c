@@ -4,6 +4,7 @@
 #include "runtime/cache.h"
 #include "compiler/kernel/kernels.h"
 #include "jit_cuda.h"
+#include "notice.h"
 #include "toolchain.h"
 #include "common/level.h"
 #include <dlfcn.h>
@@ -195,7 +196,10 @@ ampc_status jit_tell(Compile *c, ampc_status status)
 
 ampc_status jit_load(Compile *c, Jit **out)
 {
-  return jit_tell(c, jit_load_edited(c, NULL, NULL, out));
+  if (!c->options.silent && !c->options.quiet) notice_begin(c->program->n_kernels);
+  ampc_status status = jit_load_edited(c, NULL, NULL, out);
+  notice_end();
+  return jit_tell(c, status);
 }
 
 bool jit_runs_cuda(const char *target)

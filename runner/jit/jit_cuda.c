@@ -4,6 +4,7 @@
  * several cores share the work, and large enough that the start of NVRTC costs little. The program
  * alone decides which kernels form a unit, so machines can share a cache. */
 #include "jit_cuda.h"
+#include "notice.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
@@ -59,8 +60,10 @@ static void build_unit(const Build *b, Unit *u)
 static void *build_units(void *data)
 {
   Build *b = data;
-  for (uint32_t i; !interrupt_requested() && (i = atomic_fetch_add(&b->next, 1)) < b->images->n;)
+  for (uint32_t i; !interrupt_requested() && (i = atomic_fetch_add(&b->next, 1)) < b->images->n;) {
     build_unit(b, &b->images->units[i]);
+    notice_tick(b->images->units[i].count);
+  }
   return NULL;
 }
 

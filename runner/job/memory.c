@@ -1,5 +1,6 @@
 /* Limits on memory: the user's (--memory-limit), the machine's and the container's. */
 #include "memory.h"
+#include "common/processors.h"
 #include "compiler/cost/memory_report.h"
 #include <stdio.h>
 #include <string.h>
@@ -53,12 +54,15 @@ ampc_status memory_admit(Compile *c, const char *device, bool quiet, bool verbos
     fprintf(stderr, "amp: warning: %s needs %s of memory, only %s are free now\n",
             c->program->source, memory_text(c->arena, m.total), memory_text(c->arena, available));
   if (quiet) return AMPC_OK;
+  const char *how = c->program->precision;
+  unsigned threads = ampc_processors();
+  if (cpu) how = arena_printf(c->arena, "%s, %u thread%s", how, threads, threads == 1 ? "" : "s");
   if (!verbose && !limit) {
-    fprintf(stderr, "%s\n", memory_line(c, m.library));
+    fprintf(stderr, "%s; %s\n", memory_line(c, m.library), how);
     return AMPC_OK;
   }
   Text text = text_new(c->arena);
   memory_report(c, m.library, &text);
-  fputs(text.at, stderr);
+  fprintf(stderr, "%s%s\n", text.at, how);
   return AMPC_OK;
 }

@@ -13,7 +13,8 @@ const char *folder_of(Arena *arena, const char *path)
 
 static int read_value(const OptionGiven *given)
 {
-  ampc_status status = ampc_train_option(given->row->name, given->value, given->into);
+  const char *name = given->row->also ? given->row->also : given->row->name;
+  ampc_status status = ampc_train_option(name, given->value, given->into);
   if (status == AMPC_OK) return OPTIONS_GO_ON;
   return usage_error(given->program, "%s", ampc_last_error());
 }
@@ -27,6 +28,7 @@ static int read_value(const OptionGiven *given)
 #define TAKE_fresh                  ROW
 #define TAKE_eval                   ROW
 #define TAKE_train                  ROW
+#define TAKE_weights                ROW
 #define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
 const OptionRow train_options[] = {
 #include "runtime/train/train_options.def"
@@ -34,8 +36,17 @@ const OptionRow train_options[] = {
 
 #undef TAKE_fresh
 #undef TAKE_train
-#define TAKE_fresh                  NO_ROW
-#define TAKE_train                  NO_ROW
+#undef TAKE_weights
+#define TAKE_fresh NO_ROW
+#define TAKE_train NO_ROW
+#define TAKE_weights(name, ...)                                                                    \
+  {"weights",                                                                                      \
+   0,                                                                                              \
+   "FILE",                                                                                         \
+   "the checkpoint with the weights",                                                              \
+   .also = name,                                                                                   \
+   .kind = OPTION_call,                                                                            \
+   .read = read_value},
 #define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
 const OptionRow eval_options[] = {
 #include "runtime/train/train_options.def"
@@ -43,8 +54,10 @@ const OptionRow eval_options[] = {
 
 #undef TAKE_fresh
 #undef TAKE_eval
+#undef TAKE_weights
 #define TAKE_fresh                  ROW
 #define TAKE_eval                   NO_ROW
+#define TAKE_weights                NO_ROW
 #define AMPC_TRAIN_OPTION(who, ...) TAKE_##who(__VA_ARGS__)
 const OptionRow fresh_options[] = {
 #include "runtime/train/train_options.def"

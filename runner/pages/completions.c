@@ -26,7 +26,10 @@ static const char bash_functions[] =
     "  if [[ $cur == = ]]; then cur='' prev=$prev=\n"
     "  elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}=; fi\n"
     "}\n"
-    "_ampc_words() { mapfile -t COMPREPLY < <(compgen -W \"$*\" -- \"$cur\"); }\n"
+    "_ampc_words() {\n"
+    "  mapfile -t COMPREPLY < <(compgen -W \"$*\" -- \"$cur\")\n"
+    "  [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
+    "}\n"
     "_ampc_files() {\n"
     "  compopt -o filenames\n"
     "  mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"; [[ $1 == / ]] || compgen -f -X \"$1\" -- "
@@ -64,7 +67,7 @@ static void bash_put(Text *out, const char *verb, const char *help, const Option
     each_spelling(row, out, bash_pattern);
     text_puts(out, ") ");
     if (kind == VALUE_words) text_puts(out, "_ampc_words ");
-    if (kind == VALUE_words) put_list(out, row->words);
+    if (kind == VALUE_words) put_list(out, value_words(row));
     if (kind == VALUE_file) text_puts(out, "_ampc_files ''");
     if (kind == VALUE_folder) text_puts(out, "_ampc_files /");
     text_puts(out, " ;;\n");
@@ -120,7 +123,7 @@ static void zsh_option(Text *out, const OptionRow *row, const char *word)
   if (kind != VALUE_none) zsh_quoted(out, row->value);
   if (kind == VALUE_words) {
     text_puts(out, ":(");
-    put_list(out, row->words);
+    put_list(out, value_words(row));
     text_puts(out, ")");
   }
   if (kind == VALUE_file) text_puts(out, ":_files");
@@ -173,7 +176,7 @@ static void fish_put(Text *out, const char *verb, const char *help, const Option
     if (row->letter) text_printf(out, " -s %c", row->letter);
     if (kind == VALUE_words && !row->bare) {
       text_puts(out, " -x -a '");
-      put_list(out, row->words);
+      put_list(out, value_words(row));
       text_puts(out, "'");
     }
     if (kind == VALUE_file) text_puts(out, " -r -F");

@@ -19,10 +19,16 @@ void put_escaped(Text *out, const char *text, const char *special)
   }
 }
 
+const char *const *value_words(const OptionRow *row)
+{
+  static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
+  return row->value && strcmp(row->value, "DEVICE") == 0 ? devices : row->words;
+}
+
 ValueKind value_kind(const OptionRow *row)
 {
   if (!row->value) return VALUE_none;
-  if (row->words) return VALUE_words;
+  if (value_words(row)) return VALUE_words;
   if (strcmp(row->value, "DIR") == 0) return VALUE_folder;
   return strcmp(row->value, "FILE") == 0 || strcmp(row->value, "PATH") == 0 ? VALUE_file
                                                                             : VALUE_other;

@@ -15,6 +15,7 @@ extern const Shell shells[SHELLS];
 /* What the value of an option is. */
 typedef enum ValueKind { VALUE_none, VALUE_words, VALUE_file, VALUE_folder, VALUE_other } ValueKind;
 ValueKind value_kind(const OptionRow *row);
+const char *const *value_words(const OptionRow *row); /* ends with NULL; NULL: any value */
 
 /* Calls `put` for each spelling of an option, "--quiet" and "-q", or "-O0", "-O1" and "-O2". */
 void each_spelling(const OptionRow *row, Text *out,

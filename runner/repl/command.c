@@ -91,9 +91,16 @@ static const Command commands[] = {
      "for another one: :explain h200; with LINE: those of one line",
      command_explain},
     {"help", "[NAME]",
-     "print this list; with NAME: a command or a name of the language: :help Conv2d", command_help},
+     "list the commands; with NAME: explain a command, a group of commands or a name of the "
+     "language: "
+     ":help Conv2d",
+     command_help},
     {"quit", "", "end the session, as Ctrl-D does", command_quit},
 };
+/* The groups of :help, each with its first command. */
+static const char *const groups[][2] = {{"files", "open"},  {"settings", "set"}, {"run", "train"},
+                                        {"values", "show"}, {"cost", "probe"},   {"code", "graph"},
+                                        {"session", "help"}};
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 const char *command_name_at(uint32_t i)
@@ -202,10 +209,30 @@ static bool help_word(Repl *r, const char *name, Text *out, bool *said)
   return any;
 }
 
+/* Returns the group that begins with the command; NULL: none does. */
+static const char *group_at(const Command *c)
+{
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+    if (strcmp(groups[i][1], c->name) == 0) return groups[i][0];
+  return NULL;
+}
+
+/* Adds the help of the commands of a group. False: there is no such group. */
+static bool help_group(const char *name, Text *out)
+{
+  const Command *c = commands, *end = commands + COMMAND_COUNT;
+  while (c < end && (!group_at(c) || strcmp(group_at(c), name) != 0)) c++;
+  if (c == end) return false;
+  do put_usage(out, c++, 32);
+  while (c < end && !group_at(c));
+  return true;
+}
+
 /* Explains `:help :train`, the command; for `:help train` the statement, too. */
 static bool help_with(Repl *r, const char *arg, Text *out)
 {
   bool command = *arg == ':', said = false;
+  if (help_group(arg, out)) return true;
   if (command) arg++;
   bool word = !command && help_word(r, arg, out, &said);
   if (said || (word && !begins_a_command(arg))) return word;
@@ -215,20 +242,32 @@ static bool help_with(Repl *r, const char *arg, Text *out)
   return c != NULL;
 }
 
+/* Lists all commands by group. A command and its arguments stay in one line. */
 static void help_all_commands(Text *out)
 {
-  int width = line_columns();
+  int width = line_columns(), used = 0;
   text_wrap(out,
-            "A declaration of the language is added to the program, or replaces the one of the "
-            "same name. An expression is run and printed; an assignment (x = ones(3)) is "
-            "remembered. An open bracket continues the input. Commands may be shortened:",
-            0, width);
+            "Type a declaration, a statement or an expression of the language, or a command:", 0,
+            width);
+  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) {
+    int size = (int)(strlen(c->name) + strlen(c->usage)) + 3 + !!*c->usage;
+    const char *group = group_at(c);
+    if (group) used = width;
+    if (used + size > width) {
+      text_printf(out, "\n%-8s", group ? group : "");
+      used = 8;
+    }
+    text_printf(out, "  :%s%s%s", c->name, *c->usage ? " " : "", c->usage);
+    used += size;
+  }
   text_puts(out, "\n");
-  for (const Command *c = commands; c < commands + COMMAND_COUNT; c++) put_usage(out, c, 32);
   text_wrap(out,
-            "Tab completes, Up recalls an input, Ctrl-R searches the history. Ctrl-C stops a "
-            "command or drops typed text; Ctrl-D ends the session. <3> in a message is the third "
-            "input.",
+            ":help values explains a group, :help :train a command, :help Conv2d a name of the "
+            "language. A command may be shortened. A declaration replaces the one of the same "
+            "name; an assignment, x = ones(3), is remembered. An open bracket continues the "
+            "input. Tab completes, Up recalls an input, Ctrl-R searches the history. Ctrl-C stops "
+            "a command or drops typed text; Ctrl-D ends the session. <3> in a message is the "
+            "third input.",
             0, width);
   text_puts(out, "\n");
 }

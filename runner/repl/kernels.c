@@ -6,6 +6,7 @@
 #include "compiler/kernel/kernels.h"
 #include "compiler/kernel/key.h"
 #include "runner/jit/jit.h"
+#include "runner/jit/notice.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -221,7 +222,10 @@ static ampc_status build_missing(Kernels *k, Compile *c, const Missing *m)
     text_init(&units[i].text, c->arena);
     emit_unit(c, m->texts + from, m->names + from, n, &units[i].text);
   }
-  ampc_status status = jit_tell(c, build_units(units, n_units));
+  notice_begin(m->n);
+  ampc_status status = build_units(units, n_units);
+  notice_end();
+  status = jit_tell(c, status);
   for (uint32_t i = 0; i < n_units && !status; i++)
     status = remember(k, &units[i], m->keys + i * half);
   return status;

@@ -314,17 +314,40 @@ static bool take_declarations(Repl *r, Compile *c, const Part *part, const Ast *
                        "takes it back");
 }
 
-/* Whether the input assigns: then it becomes part of the program. An input that only returns a
- * value runs once and is forgotten. */
-static bool has_effect(const Ast *ast)
+static void add_name(Repl *r, const Expr *target, NameVec *names)
 {
-  for (uint32_t i = 0; i < ast->n; i++)
-    for (uint32_t k = 0; k < ast->at[i]->as.function.body.n; k++)
-      if (ast->at[i]->as.function.body.at[k]->kind != STMT_return) return true;
-  return false;
+  if (target->kind == EXPR_name) vec_push(r->arena, names, arena_strdup(r->arena, target->as.name));
 }
 
-static bool run_statements(Repl *r, const Part *part, bool keep)
+/* Whether the input assigns: then it becomes part of the program. An input that only returns a
+ * value runs once and is forgotten. Adds the assigned names. */
+static bool has_effect(Repl *r, const Ast *ast, NameVec *names)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < ast->n; i++)
+    for (uint32_t k = 0; k < ast->at[i]->as.function.body.n; k++) {
+      const Stmt *st = ast->at[i]->as.function.body.at[k];
+      any = any || st->kind != STMT_return;
+      for (uint32_t t = 0; st->kind == STMT_assign && t < st->as.assign.targets.n; t++)
+        add_name(r, st->as.assign.targets.at[t], names);
+      if (st->kind == STMT_augment) add_name(r, st->as.augment.target, names);
+    }
+  return any;
+}
+
+/* Answers an assignment: `x: f32[3]`. Says how to change a setting of the same name. */
+static void tell_assigned(Repl *r, const Part *part, const char *name)
+{
+  const char *all, *value = part->text + strlen(name);
+  const char *key = r->latest ? path_end(r->arena, &r->latest->c->settings, name, &all) : NULL;
+  value_tell(r, name);
+  if (!key) return;
+  bool first = strncmp(part->text, name, strlen(name)) == 0;
+  printf("%s is a variable; to change the setting, type %s%.*s\n", name, key,
+         first ? (int)strcspn(value, ";\n") : 0, first ? value : "");
+}
+
+static bool run_statements(Repl *r, const Part *part, bool keep, const NameVec *assigned)
 {
   Compiled *p = program_compile(r, &(Request){.input = part});
   bool good = p && value_run(r, p);
@@ -332,6 +355,7 @@ static bool run_statements(Repl *r, const Part *part, bool keep)
   if (!good || !keep) return good;
   vec_push(r->arena, &r->pasts, past_of(r, input_shown(r, part)));
   vec_push(r->arena, &r->said, *part);
+  for (uint32_t i = 0; i < assigned->n; i++) tell_assigned(r, part, assigned->at[i]);
   return true;
 }
 
@@ -353,9 +377,10 @@ bool program_input(Repl *r, const char *text, size_t size)
     return good;
   }
   if (ast.at[0]->kind != DECL_body) return take_declarations(r, c, &part, &ast);
-  bool keep = has_effect(&ast);
+  NameVec assigned = {0};
+  bool keep = has_effect(r, &ast, &assigned);
   compile_destroy(c);
-  return run_statements(r, &part, keep);
+  return run_statements(r, &part, keep, &assigned);
 }
 
 /* ---- options ---- */

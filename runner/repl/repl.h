@@ -241,6 +241,7 @@ bool value_run(Repl *r, Compiled *p); /* runs p and prints its values */
 /* Compiles, to pass precision, a value that a train block computes; NULL, silently: none does. */
 Compiled *value_watched(Repl *r, const char *text);
 bool value_compiles(Repl *r, const char *text); /* whether it is an expression or a statement */
+void value_tell(Repl *r, const char *name);     /* prints "x: f32[3]" */
 /* LOOK_range and LOOK_data also print the reason of the type. */
 bool value_show(Repl *r, const char *text, Look look);
 

@@ -180,7 +180,8 @@ bool command_set(Repl *r, const char *arg)
   if (!*value) return explain_setting(r, key);
   if (setting_index(r->latest->c->program, key, &setting)) {
     if (!set_data(r, setting, value)) return false;
-    if (strcmp(key, given) != 0) printf("%s is %s\n", key, value);
+    const char *now = setting_text(r, r->arena, key);
+    printf("%s is %s\n", key, now ? now : value);
     return true;
   }
   if (!program_setting(r, key, value)) return false;

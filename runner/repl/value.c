@@ -116,6 +116,18 @@ Compiled *value_watched(Repl *r, const char *text)
   return NULL;
 }
 
+void value_tell(Repl *r, const char *name)
+{
+  Compiled *p = compile_text_of(r, name, "precision", true);
+  if (!p) return;
+  const Graph *g = p->c->graph;
+  const char *type = p->c->answer;
+  for (uint32_t i = 0; i < g->outputs.n && !type; i++)
+    type = ir_type_text(p->c, ir_node(g, g->outputs.at[i].value));
+  if (type) printf("%s: %s\n", name, type);
+  compiled_drop(p);
+}
+
 /* Runs :type. Compiles to the end of pass precision, where types are known. Nothing is run. */
 bool command_type(Repl *r, const char *arg)
 {

@@ -64,7 +64,7 @@ const OptionTable train_verb = {
 
 const OptionTable eval_verb = {
     .program = "amp eval",
-    .usage = "[options] [--resume FILE] job.amp",
+    .usage = "[options] [--weights FILE] job.amp",
     .groups = (const OptionGroup[]){{eval_options, offsetof(TrainCommand, train)},
                                     {job_options, offsetof(TrainCommand, compile)},
                                     {memory_options, offsetof(TrainCommand, compile)},
@@ -85,6 +85,7 @@ static bool read_command_line(const OptionTable *table, Arena *arena, int argc, 
   cmd->train.eval_only = table == &eval_verb;
   cmd->compile.norms = cmd->train.log_dir || (cmd->train.json && !cmd->train.eval_only);
   cmd->compile.input = jobs.at[0];
+  cmd->compile.quiet = cmd->train.quiet;
   cmd->train.data_dir =
       cmd->compile.data_dir ? cmd->compile.data_dir : folder_of(arena, cmd->compile.input);
   return true;
@@ -259,7 +260,7 @@ static int run_job(const OptionTable *table, TrainCommand *cmd, Ranks *ranks, Ar
   else if (!has_weights(c, cmd))
     status = ampc_fail(
         AMPC_BAD_USAGE,
-        "the weights are missing: give --resume FILE, or write `load` in the job's model");
+        "the weights are missing: give --weights FILE, or write `load` in the job's model");
   status = ranks_agree(ranks, status);
   if (status && !told) print_error(table->program, ranks, status);
   if (!status) status = run_program(table->program, c, ranks, cmd);

@@ -327,6 +327,7 @@ int tune_main(int argc, char **argv)
   bool good = options_read(&tune_verb, arena, &jobs, &cmd, &status);
   if (good) good = !(status = options_count_jobs(&tune_verb, &jobs, 1, 1));
   if (good) good = !(status = job_prepare(arena, jobs.at[0], &cmd.compile, &cmd.train));
+  cmd.compile.quiet = cmd.quiet;
   if (good) {
     Tune t = {.arena = arena,
               .compile = &cmd.compile,

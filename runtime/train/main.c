@@ -71,6 +71,7 @@ static ampc_status read_option(int option, char **argv, Command *c)
     t->eval_only = true;
     return AMPC_OK;
   case OPTION_help:
+  case 'h':
     c->help = true;
     return AMPC_OK;
   case OPTION_set:
@@ -91,6 +92,7 @@ static void fill_options(struct option out[MAX_OPTIONS], char letters[2 * MAX_OP
   size_t n = sizeof own_options / sizeof *own_options;
   memcpy(out, own_options, sizeof own_options);
   *letters++ = ':';
+  *letters++ = 'h';
   for (int i = 0; ampc_train_option_list[i].name; i++) {
     const ampc_option *row = &ampc_train_option_list[i];
     out[n++] = (struct option){row->name, row->value ? required_argument : no_argument, NULL,

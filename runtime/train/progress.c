@@ -10,6 +10,7 @@
 #include "train.h"
 
 #define REFRESH 0.1 /* seconds between two updates of a terminal's line */
+#define RECENT  2.0 /* seconds of a run whose speed a line shows; up to twice as many */
 
 void progress_start(Progress *p, bool quiet)
 {
@@ -88,16 +89,27 @@ static void add_scale(const Session *s, const Record *r, Line *l)
   if (p->scaler.replay) add(l, " replayed %lld", r->state.replayed);
 }
 
+/* Returns the samples per second of the last two to four seconds; before, since the start. */
+static double recent_rate(Progress *p, const Record *r)
+{
+  if (r->seconds - p->recent.seconds > RECENT) {
+    p->old = p->recent;
+    p->recent = (struct Mark){r->seconds, r->samples};
+  }
+  double seconds = r->seconds - p->old.seconds;
+  return seconds > 0 ? (double)(r->samples - p->old.samples) / seconds : r->rate;
+}
+
 static void build_line(Session *s, uint32_t block, const Record *r, Line *l)
 {
-  const Progress *p = &s->progress;
+  Progress *p = &s->progress;
   add(l, "epoch %lld step %lld/%lld", r->state.epoch + 1, (long long)r->step,
       (long long)s->run.total);
   add_metrics(s, block, l);
   add_rates(s, l);
   add_scale(s, r, l);
   if (r->rate > 0 && p->steps > 0) {
-    add(l, " %.0f samples/s eta ", r->rate);
+    add(l, " %.0f samples/s eta ", recent_rate(p, r));
     add_time(l, r->seconds / (double)p->steps * (double)(s->run.total - r->step));
   }
 }

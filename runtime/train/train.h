@@ -54,7 +54,11 @@ typedef struct Progress {
   bool line_open;          /* the terminal's current line has no newline yet */
   double started, printed; /* values of seconds_now() */
   double paused;           /* seconds spent on saving since the start */
-  int64_t samples, steps;  /* number of samples and steps trained since the start */
+  struct Mark {            /* the samples after some seconds of training: see recent_rate() */
+    double seconds;
+    int64_t samples;
+  } old, recent;
+  int64_t samples, steps; /* number of samples and steps trained since the start */
 } Progress;
 
 /* A copy of STATE after one step, on its way from the device. The loop does not wait for it. */

@@ -45,12 +45,22 @@ refuses "--gpu without --explain" 2 'needs --explain' "$ampc" --gpu h200 "$job"
 refuses "an unknown GPU" 2 'expected one of h200, h100' "$ampc" --explain --gpu h2000 "$job"
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
+refuses "a job without a verb" 2 'no verb was given; type amp train job\.amp' "$amp" job.amp
+for help in -h help 'train -h' 'help train'; do prints "amp $help" '^usage: amp' "$amp" $help; done
+refuses "the rate as in Python" 2 'no option --lr; type --set lr=0\.1$' "$amp" train --lr 0.1 "$job"
+refuses "epochs as in Python" 2 'no option --epochs; type --set train\.epochs=3$' "$amp" train --epochs=3 "$job"
+refuses "a batch as in Python" 2 'no option --batch-size; type --set train\.batch=64$' "$amp" train --batch-size 64 "$job"
+refuses "weights for a training" 2 'no option --weights; type --resume w$' "$amp" train --weights w "$job"
+refuses "a GPU" 2 'no option --gpu; type --device cuda$' "$amp" train --gpu "$job"
+prints "the end of a setting's name" 'setting f32\[\] opt\.lr' "$ampc" --set lr=0.1 --emit=graph "$job"
+refuses "the end of two names" 1 'several such settings' "$ampc" --set batch=64 "$job"
+refuses "a setting as in Keras" 1 'write `lr`' "$ampc" --set learning_rate=0.1 "$job"
 refuses "amp without a job" 2 'no job' "$amp" train
 refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"
 refuses "amp, no number" 2 'steps -3' "$amp" train --steps -3 "$job"
 refuses "amp, too large a number" 2 'seed' "$amp" train --seed 99999999999999999999 "$job"
 refuses "amp, unknown device" 2 'device tpu' "$amp" train --device tpu "$job"
-refuses "eval without weights" 2 'resume' "$amp" eval "$job"
+refuses "eval without weights" 2 'give --weights FILE' "$amp" eval "$job"
 mkdir no_log && printf 'a,b\n1,2\n' >no_log/metrics.csv
 refuses "a report of another table" 3 'not a table that --log-dir writes' "$amp" report --log no_log -o page.html "$job"
 refuses "a constant of the wrong type" 1 'EPOCHS' "$ampc" -D EPOCHS=many "$job"

@@ -105,7 +105,7 @@ def check_eval(command):
         job.write("model net = Linear(2, 1)\ndata d() { return synthetic(4, [2]) }\n"
                   "eval x in d() { metric m = mean(net(x)) }\n")
         job.flush()
-        refuses("amp eval", command, [job.name], "the weights are missing: give --resume FILE, or write `load` in the job's model")
+        refuses("amp eval", command, [job.name], "the weights are missing: give --weights FILE, or write `load` in the job's model")
 
 
 def main():

@@ -38,6 +38,8 @@ mkdir folder && touch job.amp other.txt
 completes "amp pro" "profile probe"
 completes "amp train --marc" "--march"
 completes "amp train --march x86-64-v" "x86-64-v2 x86-64-v3 x86-64-v4"
+completes "amp train --device c" "cpu cuda"
+completes "amp train --set t" "train.batch= train.epochs="
 completes "ampc --emit = pt" "ptx" # as readline divides --emit=pt
 completes "ampc --explain = " "text json"
 completes "ampc --explain " "folder job.amp"

@@ -14,6 +14,15 @@ static bool exact_dtype(const TypeExpr *t, DType *out)
   return *out != AMPC_DTYPE_COUNT;
 }
 
+/* Helps if a size is an unknown name, as in `x: f32[N, 8]` without a `dim N`. */
+static bool undeclared_dim(Lower *l, Scope *s, const Expr *e)
+{
+  if (e->kind != EXPR_name || !d_is(lookup_quiet(l, s, e->as.name, e->span), D_absent))
+    return false;
+  return diag_help(l->c, "write `dim %s(max=64)` at the top level if the caller chooses this size",
+                   e->as.name);
+}
+
 bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
 {
   const TypeExpr *t = &p->type;
@@ -27,7 +36,7 @@ bool infer_argument_type(Lower *l, Scope *s, const Param *p, ampc_source *out)
   for (uint32_t i = 0; i < t->n_dims; i++) {
     if (!t->dims[i]) return refuse(l, E209, t->span, "the type of an input cannot have `...`");
     if (!want_int(l, eval(l, s, t->dims[i]), t->dims[i]->span, "a size", &out->dim[i]))
-      return false;
+      return undeclared_dim(l, s, t->dims[i]);
     if (out->dim[i] < 1)
       return refuse(l, E209, t->dims[i]->span, "a size is %lld; the minimum is 1",
                     (long long)out->dim[i]);

@@ -134,10 +134,26 @@ Datum function_result(Lower *l, const Frame *f, const Function *def)
   return v;
 }
 
+/* Reports a body that computes a value and does not return it. */
+static bool return_missing(Lower *l, const Callable *f)
+{
+  const Block *b = &f->def->body;
+  const Stmt *last = b->n ? b->at[b->n - 1] : NULL;
+  if (f->file->builtin || !last || (last->kind != STMT_expr && last->kind != STMT_assign))
+    return false;
+  const ExprList *values = &last->as.assign.values;
+  Span value = last->kind == STMT_expr
+                   ? last->as.value->span
+                   : (Span){values->at[0]->span.start, values->at[values->n - 1]->span.end};
+  fail(l, E210, last->span, "`%s` ends without a `return`", f->def->name.text);
+  diag_help(l->c, "write `return %s`", source_text(l, value));
+  return true;
+}
+
 /* Runs the body of a function. No precision clause applies to a data block: its numbers keep their
  * stored types until the model uses them. If a body has mistakes and does not return, the result is
  * an error, not `none`, since the mistake may be in the returned expression. */
-static Datum run_body(Lower *l, const Callable *f, Scope *s)
+static Datum run_body(Lower *l, const Callable *f, Scope *s, bool used)
 {
   Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
   uint16_t region = l->at.region;
@@ -146,6 +162,7 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
   exec_block(l, &frame, &f->def->body);
   l->at.region = region;
   if (!frame.returned && diag_error_count(l->c) != errors) return d_of(D_error);
+  if (!frame.returned && used && return_missing(l, f)) return d_of(D_error);
   return function_result(l, &frame, f->def);
 }
 
@@ -153,6 +170,10 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s)
  * method can use their names. The scope of a def at the top of a file has no parent. */
 Datum call_function(Lower *l, const Callable *f, Args *args)
 {
+  const ParamList *params = &f->def->params;
+  bool of_list = f->file->builtin && params->n && params->at[0].type.name &&
+                 strcmp(params->at[0].type.name, "list") == 0;
+  if (of_list && args_lack_list(l, f->def->name.text, args)) return d_of(D_error);
   if (!call_begin(l, f->def->name.text, f->file, args->span)) return d_of(D_error);
   Entry entry = instance_enter(l, f->self, args->span);
   Scope *s = scope_new(l, f->self ? f->self->body : NULL, f->file, f->self);
@@ -163,7 +184,8 @@ Datum call_function(Lower *l, const Callable *f, Args *args)
   accumulate_enter(l, f);
   ampc_mode mode = l->mode;
   l->mode = AMPC_MODE_NONE;
-  if (bind_params(l, s, name, &f->def->params, args)) r = run_body(l, f, s);
+  bool used = args->span.start != l->dropped.start || args->span.end != l->dropped.end;
+  if (bind_params(l, s, name, params, args)) r = run_body(l, f, s, used);
   mode_leave(l, r, mode);
   instance_leave(l, entry);
   call_end(l);

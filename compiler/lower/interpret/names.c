@@ -344,6 +344,7 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
     diag_help(l->c, "members are used by name: `fc1(x)`");
     return d_of(D_error);
   }
+  if (strcmp(name, "print") == 0 && print_said(l, s, span)) return d_of(D_error);
   if (foreign_said(l, name, span)) return d_of(D_error);
   fail(l, E201, span, "unknown name `%s`", name);
   const Options *o = &l->c->options;

@@ -151,6 +151,12 @@ static Datum run_float(Lower *l, Args *args)
 {
   double v;
   if (ARG(0).kind == D_bool) return d_float(ARG(0).as.truth);
+  const char *text = ARG(0).kind == D_str ? ARG(0).as.text : "";
+  if (strcmp(text + (*text == '-'), "inf") == 0 || ampc_read_real(text, &v)) {
+    fail(l, E209, args->span, "float needs a number, got %s", d_kind_text(l, ARG(0)));
+    diag_help(l->c, "write `%s`", text);
+    return d_of(D_error);
+  }
   return want_float(l, ARG(0), SPAN(0), "float", &v) ? d_float(v) : d_of(D_error);
 }
 

@@ -307,6 +307,7 @@ static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
 
 static void exec_expr(Lower *l, Frame *f, const Stmt *st)
 {
+  l->dropped = st->as.value->span;
   eval(l, f->scope, st->as.value);
 }
 

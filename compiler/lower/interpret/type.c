@@ -180,6 +180,8 @@ bool check_type(Lower *l, Scope *s, const TypeExpr *t, Datum *value, Span span, 
   const struct Scalar *scalar = scalars;
   while (scalar->name && strcmp(scalar->name, t->name) != 0) scalar++;
   bool real = scalar->kind == D_float && (d_is_number(*value) || value->kind == D_schedule);
+  if (scalar->kind == D_int && value->kind == D_float)
+    return want_int(l, *value, span, typed_text(l, what), &(int64_t){0});
   if (value->kind != scalar->kind && !real) {
     bool tensor = d_is_tensor(*value) && diag_user_span(l->c, t->span).start == t->span.start;
     fail(l, E209, tensor ? t->span : span, "%s needs %s, got %s", typed_text(l, what),

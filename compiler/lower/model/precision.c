@@ -40,6 +40,7 @@ static bool kind_of_expr(Lower *l, Scope *s, const Expr *e, bool off, RegionKind
       if (off || i != REGION_off) names[n++] = region_kind_names[i];
     for (int i = 0; !off && i < LEVEL_COUNT; i++) names[n++] = levels[i].name;
     fail(l, E201, e->span, "unknown precision `%s`", e->as.name);
+    if (foreign_help(l, e->as.name)) return false;
     return diag_help_names(l->c, e->as.name, names, n);
   }
   return kind_of_datum(l, eval(l, s, e), e->span, off, out);

@@ -124,9 +124,11 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
 {
   if (!setting_value(l, setting_key(l, key, name), v, &span)) return false;
   if (v->kind == D_none && is_optional(l, o, name)) return true;
-  if (!d_is_number(*v) && v->kind != D_schedule)
-    return refuse(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
-                  d_kind_text(l, *v));
+  if (!d_is_number(*v) && v->kind != D_schedule) {
+    fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
+         d_kind_text(l, *v));
+    return v->kind == D_str && foreign_help(l, v->as.text) && false;
+  }
   double number;
   return !d_is_number(*v) ||
          want_in(l, *v, span, arena_printf(l->arena, "`%s` of `%s`", name, o->name),
