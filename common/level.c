@@ -16,23 +16,28 @@ enum { LEVELS = sizeof levels / sizeof *levels };
 /* Returns the result of the test in a row. */
 static bool test(unsigned row)
 {
-#define X86(name, march, lanes, bf16, has) X86_HAS(has),
-#define ARM(name, march, lanes, bf16, has) ARM_HAS(has),
-#define CPU(name)                          __builtin_cpu_supports(#name)
-#define HWCAP(name)                        ((getauxval(AT_HWCAP) & HWCAP_##name) != 0)
-#define HWCAP2(name)                       ((getauxval(AT_HWCAP2) & HWCAP2_##name) != 0)
-  const bool has[] = {
+  unsigned i = 0;
+#define X86(name, march, lanes, bf16, has)                                                         \
+  if (row == i++) return X86_HAS(has);
+#define ARM(name, march, lanes, bf16, has)                                                         \
+  if (row == i++) return ARM_HAS(has);
+#define CPU(name)    __builtin_cpu_supports(#name)
+#define HWCAP(name)  ((getauxval(AT_HWCAP) & HWCAP_##name) != 0)
+#define HWCAP2(name) ((getauxval(AT_HWCAP2) & HWCAP2_##name) != 0)
 #include "common/levels.def"
-  };
-  return has[row];
+  return false;
 }
 
-/* Whether this processor has what a level adds: `part` is "armv8.2-a" or "+fp16", of n bytes. */
+/* Whether this processor has a part of a name: "x86-64-v3", "armv8.2-a", "+fp16". `n`: its bytes.
+ * The rows before a part without "+" are tested, too. */
 static bool has_part(const char *part, size_t n)
 {
+  bool has[2] = {true, true}; /* all rows so far without "+": of x86-64, of Arm */
   for (unsigned i = 0; i < LEVELS; i++) {
     const char *plus = strrchr(levels[i].name, '+'), *added = plus ? plus : levels[i].name;
-    if (strlen(added) == n && memcmp(added, part, n) == 0 && test(i)) return true;
+    bool *before = &has[levels[i].is_arm], good = (plus || *before) && test(i);
+    if (!plus) *before = good;
+    if (strlen(added) == n && memcmp(added, part, n) == 0) return good;
   }
   return false;
 }
@@ -57,7 +62,10 @@ static const Level *last(bool march)
 
 const Level *ampc_level(void)
 {
-  return last(false);
+  static _Atomic(const Level *) kept; /* products ask often, and the tests take microseconds */
+  const Level *level = kept;
+  if (!level) kept = level = last(false);
+  return level;
 }
 
 const Level *ampc_level_named(const char *name)
@@ -73,5 +81,5 @@ ampc_status ampc_level_suffices(const char *level)
   return ampc_fail(AMPC_RUN_FAILED,
                    "the kernels are compiled for processors of level %s, and this one has %s; "
                    "compile them with --march=%s",
-                   level, last(false)->name, last(true)->name);
+                   level, ampc_level()->name, last(true)->name);
 }

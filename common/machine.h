@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* FOR_V3, FOR_V4: a function is compiled for x86-64-v3 or x86-64-v4. Nothing calls it elsewhere.
+/* FOR_V3, FOR_V4: a function is compiled for x86-64-v3, or for x86-64-v4 with vectors of 512 bits.
+ *   Only a processor of that level calls it. On Arm they are empty.
+ * X86_HAS(test), ARM_HAS(test): a test of levels.def; false on the other architecture.
  * machine_relax(): tells the processor that this thread waits in a loop.
  * machine_widen(), machine_narrow(): convert arrays of n f16 numbers by the processor's
  * instructions, as far as whole vectors go. They return how many numbers they converted: 0 if the

@@ -65,11 +65,16 @@ static bool begins_character(char c)
   return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* Returns the number of characters in the first n bytes. */
+/* Returns the number of characters in the first n bytes, without those of colours. */
 static int count_characters(const char *s, size_t n)
 {
   int count = 0;
-  for (size_t i = 0; i < n; i++) count += begins_character(s[i]);
+  bool color = false;
+  for (size_t i = 0; i < n; i++) {
+    color = color || s[i] == '\033';
+    count += !color && begins_character(s[i]);
+    color = color && s[i] != 'm';
+  }
   return count;
 }
 

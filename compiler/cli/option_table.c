@@ -233,7 +233,7 @@ static const char *const habits[][2] = {
     {"weights", "resume "},
     {"workers", "data-threads "},
     {"num-workers", "data-threads "},
-    {"gpu", "device cuda"},
+    {"gpu", "device cuda or --device cuda:1"},
     {"cuda", "device cuda"},
     {"cpu", "device cpu"},
 };
@@ -241,10 +241,13 @@ static const char *const habits[][2] = {
 /* Returns what to type instead of another program's option, with the value `given`, or NULL. */
 static const char *habit_cure(const Reader *r, const char *name, const char *given)
 {
+  char *plain = arena_strndup(r->arena, name, strlen(name));
+  for (char *s = plain; (s = strchr(s, '_'));) *s = '-';
+  if (strncmp(given, "fp", 2) == 0) given = arena_printf(r->arena, "f%s", given + 2); /* fp16 */
   for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
     const char *cure = habits[i][1];
     size_t n = strcspn(cure, " ");
-    if (strcmp(habits[i][0], name) != 0) continue;
+    if (strcmp(habits[i][0], plain) != 0) continue;
     for (uint32_t k = 0; k < r->n; k++)
       if (r->row[k]->name && strlen(r->row[k]->name) == n && strncmp(r->row[k]->name, cure, n) == 0)
         return arena_printf(r->arena, "--%s%s", cure,

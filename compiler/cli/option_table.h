@@ -41,7 +41,8 @@ struct OptionRow {
   char letter;       /* 0: the option has only a name */
   const char *value; /* name of the value in --help; NULL: the option takes no value */
   const char *help;
-  const char *also; /* another name, which --help does not list; NULL: none */
+  const char *also; /* another name, which --help does not list, and the one of train_options.def;
+                       NULL: none */
   /* The following fields depend on the kind. */
   const char *shown; /* left column of --help; NULL: name, letter and value */
   OptionKind kind;

@@ -14,14 +14,17 @@ static bool wrong_kind(Lower *l, Datum d, Span span, const char *what, const cha
   return refuse(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
 }
 
-/* Helps with a whole float, such as 64 / 2. */
+/* Helps with a float, such as 64 / 2, 5e2 or sqrt(16). */
 static bool help_int(Lower *l, Datum d, Span span)
 {
-  if (d.kind != D_float || d.as.number != floor(d.as.number)) return false;
+  if (d.kind != D_float) return false;
   const char *text = source_text(l, diag_user_span(l->c, span)), *slash = strchr(text, '/');
-  if (!slash || slash != strrchr(text, '/') || strchr(text, '"') || strstr(text, "..."))
-    return diag_help(l->c, "write `int(..)` around it, or divide with `//`");
-  return diag_help(l->c, "write `%.*s/%s`: `/` gives a float", (int)(slash - text), text, slash);
+  if (slash && slash == strrchr(text, '/') && !strchr(text, '"') && !strstr(text, "..."))
+    return diag_help(l->c, "write `%.*s/%s`: `/` gives a float", (int)(slash - text), text, slash);
+  if (d.as.number != floor(d.as.number)) return false;
+  if (slash) return diag_help(l->c, "write `int(..)` around it, or divide with `//`");
+  if (strchr(text, '(')) return diag_help(l->c, "write `int(..)` around it");
+  return diag_help(l->c, "write `%.0f`", d.as.number);
 }
 
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)

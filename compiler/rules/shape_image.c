@@ -202,13 +202,14 @@ static void help_channels(Compile *c, const Node *w, int64_t channels)
             numbered ? "" : " = ", w->rank - 2u, (long long)channels);
 }
 
-/* Suggests a permute for images whose last axis has the channels. */
-static bool help_channels_last(Compile *c, const Node *n, const Node *x, int64_t channels)
+/* Suggests a permute for images whose last axis has the channels. Then axis 1 is a height, which is
+ * larger than the number of channels. */
+static bool help_channels_last(Compile *c, const Node *x, int64_t channels)
 {
-  if (x->dim[x->rank - 1] != channels) return false;
+  if (x->dim[x->rank - 1] != channels || x->dim[1] <= channels) return false;
   Text axes = text_new(c->arena);
   for (int i = 1; i < x->rank - 1; i++) text_printf(&axes, ", %d", i);
-  diag_help(c, "the channels are its last axis: write `%s.permute(0, %d%s)`", rule_variable(c, n),
+  diag_help(c, "the channels are the last axis: write `.permute(0, %d%s)` behind the images",
             x->rank - 1, axes.at);
   return true;
 }
@@ -219,7 +220,7 @@ static bool check_channels(Compile *c, const Node *n, const Node *x, const Node 
   if (want == have) return true;
   diag_error(c, E302, n->span, "%s expects %lld input channel%s, got %lld: %s", op_of(n)->name,
              (long long)want, want == 1 ? "" : "s", (long long)have, ir_type_text(c, x));
-  if (!help_channels_last(c, n, x, want)) help_channels(c, w, have);
+  if (!help_channels_last(c, x, want)) help_channels(c, w, have);
   diag_note(c, w->span, "the weight is [out, in / groups, %s] = %s", axes_text[spatial_of(n)],
             ir_dims_text(c, w));
   return diag_note(c, x->span, "the images get their shape here");

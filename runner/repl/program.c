@@ -338,13 +338,14 @@ static bool has_effect(Repl *r, const Ast *ast, NameVec *names)
 /* Answers an assignment: `x: f32[3]`. Says how to change a setting of the same name. */
 static void tell_assigned(Repl *r, const Part *part, const char *name)
 {
-  const char *all, *value = part->text + strlen(name);
+  const char *all;
   const char *key = r->latest ? path_end(r->arena, &r->latest->c->settings, name, &all) : NULL;
   value_tell(r, name);
   if (!key) return;
-  bool first = strncmp(part->text, name, strlen(name)) == 0;
+  const char *value = strncmp(part->text, name, strlen(name)) == 0 ? part->text + strlen(name) : "";
+  bool plain = value[strspn(value, " ")] == '=';
   printf("%s is a variable; to change the setting, type %s%.*s\n", name, key,
-         first ? (int)strcspn(value, ";\n") : 0, first ? value : "");
+         plain ? (int)strcspn(value, ";\n") : 8, plain ? value : " = VALUE");
 }
 
 static bool run_statements(Repl *r, const Part *part, bool keep, const NameVec *assigned)

@@ -378,9 +378,15 @@ static ampc_status check_model(const char *path, const ampc_program *p, const Te
                                Entries *e)
 {
   const char *found = tensor_file_get(f, "ampc.version"), *hash = tensor_file_get(f, "ampc.model");
-  if (!found || strcmp(found, version) != 0)
+  if (!found)
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s is no checkpoint of ampc; if it has weights alone, a clause `load(\"%s\")` "
+        "of the model takes them",
+        path, path);
+  if (strcmp(found, version) != 0)
     return ampc_fail(AMPC_BAD_FILE, "%s is a checkpoint of version %s, this is version %s", path,
-                     found ? found : "none", version);
+                     found, version);
   for (uint32_t i = 0; i < e->n; i++) {
     TensorType t = entry_type(p, &e->at[i]);
     e->at[i].begin = tensor_file_find(f, e->at[i].name, &t);

@@ -307,8 +307,10 @@ static bool may_stand_in_scan(Lower *l, const Frame *f, const Stmt *st)
 
 static void exec_expr(Lower *l, Frame *f, const Stmt *st)
 {
+  Span outer = l->dropped; /* this statement may be in a def that an argument calls */
   l->dropped = st->as.value->span;
   eval(l, f->scope, st->as.value);
+  l->dropped = outer;
 }
 
 static void exec_stmt(Lower *l, Frame *f, const Stmt *st)

@@ -127,7 +127,8 @@ bool check_setting(Lower *l, const Opt *o, const char *key, const char *name, Da
   if (!d_is_number(*v) && v->kind != D_schedule) {
     fail(l, E209, span, "`%s` of `%s` needs a number or a schedule, got %s", name, o->name,
          d_kind_text(l, *v));
-    return v->kind == D_str && foreign_help(l, v->as.text) && false;
+    if (v->kind == D_str) foreign_help(l, v->as.text);
+    return false;
   }
   double number;
   return !d_is_number(*v) ||
