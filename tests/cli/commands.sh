@@ -51,7 +51,7 @@ refuses "the rate as in Python" 2 'no option --lr; type --set lr=0\.1$' "$amp" t
 refuses "epochs as in Python" 2 'no option --epochs; type --set train\.epochs=3$' "$amp" train --epochs=3 "$job"
 refuses "a batch as in Python" 2 'no option --batch-size; type --set train\.batch=64$' "$amp" train --batch-size 64 "$job"
 refuses "weights for a training" 2 'no option --weights; type --resume w$' "$amp" train --weights w "$job"
-refuses "a GPU" 2 'no option --gpu; type --device cuda$' "$amp" train --gpu "$job"
+refuses "a GPU" 2 'no option --gpu; type --device cuda or --device cuda:1$' "$amp" train --gpu "$job"
 prints "the end of a setting's name" 'setting f32\[\] opt\.lr' "$ampc" --set lr=0.1 --emit=graph "$job"
 refuses "the end of two names" 1 'several such settings' "$ampc" --set batch=64 "$job"
 refuses "a setting as in Keras" 1 'write `lr`' "$ampc" --set learning_rate=0.1 "$job"
