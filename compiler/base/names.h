@@ -39,6 +39,14 @@ static inline size_t name_size(const char *s) /* length of the name at the start
   return n;
 }
 
+/* True if a path ends with `end`, at a component: net.fc1.weight with fc1.weight, opt.lr with lr.
+ */
+static inline bool path_ends(const char *path, const char *end)
+{
+  size_t n = strlen(path), m = strlen(end);
+  return m && m <= n && strcmp(path + n - m, end) == 0 && (m == n || path[n - m - 1] == '.');
+}
+
 /* Returns the last component of a path. */
 static inline const char *file_name(const char *path)
 {

@@ -133,21 +133,14 @@ static const Decl *line_of_setting(const Lower *l, const char *key)
   return NULL;
 }
 
-/* True if --set names the key by this text: the key or its end, as `lr` of opt.lr. check_settings()
- * reports an end of several keys. */
-static bool names_setting(const char *text, const char *key)
-{
-  size_t n = strlen(text), all = strlen(key);
-  return n <= all && strcmp(key + all - n, text) == 0 && (n == all || key[all - n - 1] == '.');
-}
-
-/* Returns the text that --set gives for a key; NULL: none. If a key is given several times, the
- * last one wins. */
+/* Returns the text that --set gives for a key, or for an end of it, as `lr` of opt.lr; NULL: none.
+ * If a key is given several times, the last one wins. check_settings() reports an end of several
+ * keys. */
 static const char *text_of_setting(const Lower *l, const char *key)
 {
   const Options *o = &l->c->options;
   for (uint32_t i = o->n_settings; i-- > 0;)
-    if (names_setting(o->settings[i].key, key)) return o->settings[i].value;
+    if (path_ends(key, o->settings[i].key)) return o->settings[i].value;
   return NULL;
 }
 
@@ -210,7 +203,7 @@ static void check_given(Lower *l, const Assignment *given)
   const NameVec *known = &l->c->settings;
   NameVec meant = {0};
   for (uint32_t i = 0; i < known->n; i++)
-    if (names_setting(given->key, known->at[i])) vec_push(l->arena, &meant, known->at[i]);
+    if (path_ends(known->at[i], given->key)) vec_push(l->arena, &meant, known->at[i]);
   if (meant.n == 1 || is_known(l, given->key)) return;
   fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has %s", given->key, given->value,
        meant.n ? "several such settings" : "no such setting");

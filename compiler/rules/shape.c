@@ -51,11 +51,9 @@ bool rule_like(Node *n, const Node *from, DType dtype)
 /* Returns the first name of the text that is not called; NULL if there is none. */
 static const char *first_variable(Compile *c, const char *at, const char *end)
 {
-  for (; at < end; at++) {
-    const char *from = at;
-    while (at < end && (isalnum((unsigned char)*at) || *at == '_')) at++;
-    if (at > from && !isdigit((unsigned char)*from) && *at != '(')
-      return arena_strndup(c->arena, from, (size_t)(at - from));
+  for (size_t n; at < end; at += n + 1) {
+    n = name_size(at);
+    if (n && at[n] != '(' && !isdigit((unsigned char)*at)) return arena_strndup(c->arena, at, n);
   }
   return NULL;
 }

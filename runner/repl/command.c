@@ -92,8 +92,7 @@ static const Command commands[] = {
      command_explain},
     {"help", "[NAME]",
      "list the commands; with NAME: explain a command, a group of commands or a name of the "
-     "language: "
-     ":help Conv2d",
+     "language: :help Conv2d",
      command_help},
     {"quit", "", "end the session, as Ctrl-D does", command_quit},
 };

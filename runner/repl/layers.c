@@ -10,13 +10,6 @@
 
 /* ---- names ---- */
 
-/* Whether a path ends with `end`, at a component: net.fc1.weight with fc1.weight. */
-static bool path_ends(const char *path, const char *end)
-{
-  size_t n = strlen(path), m = strlen(end);
-  return m && m <= n && strcmp(path + n - m, end) == 0 && (m == n || path[n - m - 1] == '.');
-}
-
 const char *path_end(Arena *arena, const NameVec *names, const char *end, const char **all)
 {
   enum { MOST = 8 };
