@@ -5,6 +5,7 @@
 #include "common/needs.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool metric_is_number(const ampc_metric_desc *m)
 {
@@ -116,6 +117,21 @@ static double pearson(const ampc_metric *s)
   return spread > 0 ? (n * s[5].sum - x * y) / sqrt(spread) : NAN;
 }
 
+/* Returns the mean over columns of R^2 = 1 - (squared errors) / (squared deviations of the target
+ * y), as r2_score with its uniform average. A column whose targets are all equal has R^2 1 if the
+ * errors are 0, else 0. With fewer than two samples NaN. */
+static double r2(const ampc_metric *s, uint32_t columns)
+{
+  double sum = 0;
+  for (uint32_t c = 0; c < columns; c++) {
+    double n = s[c].sum, y = s[columns + c].sum, errors = s[3 * columns + c].sum;
+    double spread = s[2 * columns + c].sum - y * y / n;
+    if (n < 2) return NAN;
+    sum += spread > 0 ? 1 - errors / spread : errors == 0;
+  }
+  return sum / columns;
+}
+
 /* Returns the fraction of pairs, one sample of each class, in which the sample of class 1 has the
  * higher score; ties count half. NaN if a class has no samples, as in roc_auc_score. */
 static double auc(const ampc_metric *slots, uint32_t bins)
@@ -134,7 +150,9 @@ static double computed_value(const ampc_metric_desc *m, const ampc_metric *slots
 {
   if (!m->statistics) return slots->count > 0 ? slots->sum / slots->count : NAN;
   if (m->kind == AMPC_METRIC_PERPLEXITY) return exp(slots[0].sum / slots[1].sum);
+  if (m->kind == AMPC_METRIC_RMSE) return sqrt(slots[0].sum / slots[1].sum);
   if (m->kind == AMPC_METRIC_PEARSON) return pearson(slots);
+  if (m->kind == AMPC_METRIC_R2) return r2(slots, m->statistics / 4);
   if (!metric_is_number(m) || slots[m->statistics - 1].sum > 0) return NAN;
   if (m->kind == AMPC_METRIC_AUC) return auc(slots, (m->statistics - 1) / 2);
   const Counts k = counts_of(m, slots);
@@ -149,9 +167,18 @@ double metric_value(const ampc_metric_desc *m, const ampc_metric *slots)
   return isnan(value) ? NAN : value;
 }
 
+/* Prints the name of a class and moves *names to the next one. */
+static void print_class(FILE *to, const char **names)
+{
+  size_t n = *names ? strcspn(*names, "\n") : 0;
+  if (n) fprintf(to, "  %.*s", (int)n, *names);
+  if (n) *names += n + 1;
+}
+
 void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric *slots)
 {
   uint32_t n = metric_classes(m);
+  const char *names = m->classes;
   double most = n;
   for (uint32_t i = 0; i < n * n; i++) most = fmax(most, slots[i].sum);
   int width = 2 + (int)floor(log10(fmax(most, 1))) + 1;
@@ -161,6 +188,7 @@ void metric_print_matrix(FILE *to, const ampc_metric_desc *m, const ampc_metric 
   for (uint32_t i = 0; i < n; i++) {
     fprintf(to, "%6u", i);
     for (uint32_t k = 0; k < n; k++) fprintf(to, "%*.0f", width, slots[i * n + k].sum);
+    print_class(to, &names);
     fputc('\n', to);
   }
   if (slots[n * n].sum > 0)

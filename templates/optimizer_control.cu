@@ -1,7 +1,8 @@
 /* One block combines the sums of grad_norm. The block decides whether the update is applied, and
  * computes the factor for the gradients. Clipping follows torch.nn.utils.clip_grad_norm_: min(1,
  * clip / (norm + 1e-6)). Without a loss scaler, a gradient that is not finite is treated as a loss
- * that is not finite: no update is applied from then on, and the weights stay as they are. @scale:
+ * that is not finite: no update is applied from then on, and the weights stay as they are.
+ * @skip_above: a norm above the bound only drops the update; the loss scale stays. @scale:
  * the optimizer has its own loss scale, which scaler_update changes. @replay: Note [replay] in
  * compiler/passes/gradient.c; @looks: this kernel only checks the gradients. @micro: a step has
  * several bodies, and only the last one decides. A loss that is not finite in any body drops the
@@ -40,11 +41,11 @@ __global__ void $name($arguments)
 @!looks@clip_norm      factor *= ampc_min($clip_norm / (norm + R(1e-6)), R(1.0));
 @!looks@!replay      optimizer->found_inf = bad;
 @!looks@replay      optimizer->found_inf = held;
+@!looks@skip_above      if (!optimizer->found_inf && norm > $skip_above) optimizer->found_inf = state->dropped = 1;
 @!looks@!replay      optimizer->grad_norm = (float)norm;
 @!looks@replay      if (!done) optimizer->grad_norm = (float)norm;
 @!looks      optimizer->factor = (float)factor;
-@!looks@!replay      optimizer->taken += !bad;
-@!looks@replay      optimizer->taken += !held;
+@!looks      optimizer->taken += !optimizer->found_inf;
       if (bad) state->found_inf = 1;
 @scale@!replay      optimizer->judged = 1;
 @scale@replay      if (!stopped) optimizer->judged = 1;

@@ -20,7 +20,8 @@ __global__ void $name($arguments)
 @acts@scales        if (i == 0 || own[i].scale < state->scale) state->scale = own[i].scale;
 @acts@scales        if (i == 0 || own[i].growth < state->growth) state->growth = own[i].growth;
 @acts@scales      }
-@acts@!replay      state->skipped += state->found_inf;
+@acts@!replay      state->skipped += state->found_inf || state->dropped;
+@acts@!replay      state->dropped = 0;
 @acts@replay      state->replay = state->again;
 @acts@replay      state->replayed += state->again;
 @acts@replay      if (!state->again) {

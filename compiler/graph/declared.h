@@ -47,7 +47,8 @@ typedef enum OptimizerKind {
   OPT_COUNT
 } OptimizerKind;
 /* Parameters with the same settings, updated by one kernel. Settings are inputs of the `minimize`
- * node: first those of each group in the order of the update op's inputs, then clip_norm.
+ * node: first those of each group in the order of the update op's inputs, then clip_norm and
+ * skip_above.
  * optimizers.def describes flags and moments. */
 typedef struct ParamGroup {
   /* moments: bit i: the group keeps moment i + 1; flags: bit i: the group sets flag i. */
@@ -64,10 +65,10 @@ typedef struct Optimizer {
   const char *name;
   OptimizerKind kind;
   VEC(ParamGroup) groups; /* [0]: parameters without a `group` clause; last: groups of shares */
-  bool clip;              /* clip_norm is given; that setting follows those of the groups */
-  bool ema;               /* keeps averages of the weights, which eval and infer blocks read */
-  int64_t accumulate;     /* number of bodies per step */
-  uint32_t updates;       /* the largest number of updates in one step of a block */
+  bool clip, skip; /* clip_norm, skip_above is given; these settings follow those of the groups */
+  bool ema;        /* keeps averages of the weights, which eval and infer blocks read */
+  int64_t accumulate; /* number of bodies per step */
+  uint32_t updates;   /* the largest number of updates in one step of a block */
   Span span;
   int64_t first, count; /* range in GRAD and the moments, in elements; pass memory */
 } Optimizer;
@@ -87,8 +88,9 @@ typedef struct Metric {
   uint16_t block; /* the block's first variant; all variants of a block share metrics */
   bool is_loss;
   ampc_metric_kind kind;
-  uint32_t statistics; /* as in ampc_metric_desc */
-  ampc_mode mode;      /* as in ampc_metric_desc */
+  uint32_t statistics; /* this and the next two: as in ampc_metric_desc */
+  ampc_mode mode;
+  const char *classes;
 } Metric;
 
 typedef struct Output { /* a result of an infer block */
@@ -138,6 +140,8 @@ typedef struct BlockInfo {
   int64_t early_stop; /* evaluations without improvement before training stops; 0: not given */
   int64_t batches;    /* batches per epoch; 0: the number of samples is not known */
   bool shuffle, drop_last;
+  const char *balance;       /* name of the target whose classes are balanced; NULL: none */
+  uint32_t balanced;         /* as ampc_block.balance */
   const char *save, *resume; /* NULL: not given */
   const char *call;          /* infer block: its name in the job, without sizes */
   uint32_t n_sizes;

@@ -2,7 +2,7 @@
  * T_schedule.
  *
  *   def SGD(model, lr, momentum=0.0, .., nesterov: bool = false, .., clip_norm=none, ..) {
- *     return _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ..)
+ *     return _optimizer("SGD", model, clip_norm, skip_above, accumulate, lr=lr, ..)
  *   }
  *   def linear_schedule(start: finite, end: finite, steps: positive = none, ..) {
  *     return _schedule("linear", [start, end, steps, warmup])
@@ -43,8 +43,11 @@ static void put_def(Text *out, const OptimizerInfo *row)
     if (a->flag)
       text_printf(out, ", %s: bool = %s", a->name,
                   row->flag_default[a->first] ? row->flag_default[a->first] : "false");
-  text_puts(out, ", clip_norm=none, clip_value=none, accumulate=1, ema=none, clamp=none");
-  text_printf(out, ") {\n  return _optimizer(\"%s\", model, clip_norm, accumulate", row->name);
+  text_puts(
+      out,
+      ", clip_norm=none, clip_value=none, skip_above=none, accumulate=1, ema=none, clamp=none");
+  text_printf(out, ") {\n  return _optimizer(\"%s\", model, clip_norm, skip_above, accumulate",
+              row->name);
   for (const OptimizerArgument *a = row->argument; a < end; a++)
     text_printf(out, ", %s=%s", a->name, a->name);
   text_puts(out, ")\n}\n");

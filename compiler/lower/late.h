@@ -21,5 +21,6 @@ typedef struct Schedule {
 typedef struct Statistics {
   Value values; /* shape [n]: counts of this body, which the run sums */
   ampc_metric_kind kind;
-  const char *name; /* name of the function that returned it */
+  const char *name;    /* name of the function that returned it */
+  const char *classes; /* as in ampc_metric_desc */
 } Statistics;

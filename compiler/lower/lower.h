@@ -159,7 +159,7 @@ struct Run {        /* a block being elaborated */
   const Run *whole; /* the variant of this batch size in which every `every` runs; NULL: this one */
 };
 
-enum { MAX_SETTINGS = MAX_SIGNATURE + 1 }; /* the inputs of an update, plus clip_norm */
+enum { MAX_SETTINGS = MAX_SIGNATURE + 2 }; /* inputs of an update, clip_norm, skip_above */
 typedef struct SettingGroup {              /* a `group` clause */
   const char *key;                         /* "opt.group1" */
   bool own[MAX_SETTINGS]; /* the clause sets it; other settings are the optimizer's */
@@ -174,7 +174,7 @@ struct Opt {
   GlobalState state;
   bool good;
   uint32_t n_settings;
-  const char *setting[MAX_SETTINGS]; /* names, "lr": inputs of the update, then clip_norm */
+  const char *setting[MAX_SETTINGS]; /* names, "lr": inputs of the update, clip_norm, skip_above */
   Datum value[MAX_SETTINGS];
   VEC(SettingGroup) groups; /* [i]: group i + 1 of the graph's optimizer */
   uint32_t updates;         /* `minimize` nodes in the block so far */

@@ -459,8 +459,8 @@ static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     const Node *n = &m->nodes.at[i];
     Cursor at = ir_cursor_at(n, WHY_state);
-    ir_append(p->c, &at, OP_optimizer_control, (Value[]){partials[i], n->in[1], {0}, m->scale}, 4,
-              ATTRS({"optimizer", {.i = attr_int(n, "optimizer")}}, {"looks", {.i = true}}));
+    ir_append(p->c, &at, OP_optimizer_control, (Value[]){partials[i], n->in[1], {0}, {0}, m->scale},
+              5, ATTRS({"optimizer", {.i = attr_int(n, "optimizer")}}, {"looks", {.i = true}}));
   }
 }
 
@@ -486,17 +486,18 @@ static Value append_norm(Gradient *p, const Node *minimize, Value scale)
 
 /* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.
  * The gradient norm comes before. The inputs of minimize are the loss, the settings of each group,
- * then clip_norm. */
+ * then clip_norm and skip_above. */
 static void append_update(Gradient *p, const Node *minimize, Value scale, Value partials)
 {
   Compile *c = p->c;
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
   Cursor at = ir_cursor_at(minimize, WHY_state);
-  Value clip = o->clip ? minimize->in[minimize->n_in - 1] : (Value){0};
+  Value skip = o->skip ? minimize->in[minimize->n_in - 1] : (Value){0};
+  Value clip = o->clip ? minimize->in[minimize->n_in - 1 - o->skip] : (Value){0};
   const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
-  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, scale}, 4,
-            own);
+  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, skip, scale},
+            5, own);
   append_running(p, minimize);
   bool norms = c->options.norms;
   Value *gradients = norms ? norms_of_gradients(c, minimize, scale, partials) : NULL;

@@ -199,14 +199,15 @@ static void put_settings(Printer *p, const ampc_program *g)
   EMIT(p, "static const ampc_metric_desc metrics[] = {\n");
   for (uint32_t i = 0; i < g->n_metrics; i++) {
     const ampc_metric_desc *m = &g->metrics[i];
-    const char *kind = "", *mode = "";
+    const char *kind = "", *mode = "", *classes = "";
+    if (m->classes) classes = arena_printf(p->c->arena, ", .classes = %s", quoted(p, m->classes));
     if (m->mode)
       mode = m->mode == AMPC_MODE_MIN ? ", .mode = AMPC_MODE_MIN" : ", .mode = AMPC_MODE_MAX";
     if (m->statistics)
       kind = arena_printf(p->c->arena, ", .kind = AMPC_METRIC_%s, .statistics = %u",
                           metric_kind_name(m->kind), m->statistics);
-    EMIT(p, "  {.name = %s%s%s%s},\n", quoted(p, m->name), m->is_loss ? ", .is_loss = true" : "",
-         kind, mode);
+    EMIT(p, "  {.name = %s%s%s%s%s},\n", quoted(p, m->name), m->is_loss ? ", .is_loss = true" : "",
+         kind, mode, classes);
   }
   EMIT(p, "};\n");
 }
@@ -314,6 +315,7 @@ static void put_block(Printer *p, const ampc_block *b)
   field_integer(&t, "early_stop", b->early_stop);
   field_truth(&t, "shuffle", b->shuffle);
   field_truth(&t, "drop_last", b->drop_last);
+  field_integer(&t, "balance", b->balance);
   if (b->save) field_text(&t, "save", quoted(p, b->save));
   if (b->resume) field_text(&t, "resume", quoted(p, b->resume));
   if (b->n_sizes) field_text(&t, "call", quoted(p, b->call));

@@ -32,8 +32,8 @@ static bool same_reading(const ampc_program *p, const ampc_program *q, uint32_t 
 {
   const ampc_block *a = &p->blocks[block], *b = &q->blocks[block];
   bool same = a->kind == b->kind && a->batch == b->batch && a->shuffle == b->shuffle &&
-              a->drop_last == b->drop_last && a->n_sources == b->n_sources &&
-              last_batch(a) == last_batch(b);
+              a->drop_last == b->drop_last && a->balance == b->balance &&
+              a->n_sources == b->n_sources && last_batch(a) == last_batch(b);
   for (uint32_t i = 0; same && i < a->n_sources; i++)
     same = same_source(&p->sources[a->first_source + i], &q->sources[b->first_source + i]);
   return same;

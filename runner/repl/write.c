@@ -244,7 +244,7 @@ static bool same_blocks(const ampc_program *p, const ampc_program *q)
     const ampc_block *a = &p->blocks[i], *b = &q->blocks[i];
     same = a->kind == b->kind && strcmp(a->name, b->name) == 0 && a->batch == b->batch &&
            a->epochs == b->epochs && a->max_steps == b->max_steps && a->every == b->every &&
-           a->shuffle == b->shuffle && a->drop_last == b->drop_last &&
+           a->shuffle == b->shuffle && a->drop_last == b->drop_last && a->balance == b->balance &&
            a->n_sources == b->n_sources && a->n_metrics == b->n_metrics;
   }
   return same;

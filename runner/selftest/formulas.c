@@ -10,6 +10,7 @@ typedef struct Expected {
   double gradient[STEP_N]; /* unscaled, before clipping */
   double norm, clip;       /* clip: the factor of clipping */
   bool dropped;            /* the scaled gradients or the loss are not finite */
+  bool outlier;            /* the norm is above skip_above */
 } Expected;
 
 static Expected expect_gradient(const Recipe *r, const Batch *batch, double scale)
@@ -27,6 +28,7 @@ static Expected expect_gradient(const Recipe *r, const Batch *batch, double scal
   }
   e.norm = sqrt(squares);
   if (recipe_flag(r, "clip")) e.clip = fmin(1, recipe_setting(r, "clip") / (e.norm + 1e-6));
+  e.outlier = recipe_flag(r, "skip") && e.norm > recipe_setting(r, "skip");
   return e;
 }
 
@@ -136,8 +138,8 @@ static void check_update(const StepBody *b, const Expected *e)
 {
   const OptimizerInfo *row = optimizer_row(b->recipe->kind);
   OpKind op = row->update;
-  if (e->dropped) {
-    check(b, op, unchanged(b->before, b->after), "an overflow changes nothing");
+  if (e->dropped || e->outlier) {
+    check(b, op, unchanged(b->before, b->after), "a dropped update changes nothing");
     return;
   }
   UpdateError error = update_error(b->recipe, e, b->before, b->after);
@@ -168,10 +170,11 @@ static void check_copies(const StepBody *b)
 
 /* Checks the scale: it falls after an overflow, rises after `interval` good bodies, within
  * bounds. */
-static void check_scaler(const StepBody *b, bool finite)
+static void check_scaler(const StepBody *b, const Expected *e)
 {
   const Scaler s = recipe_scaler(b->recipe);
   const ampc_state *before = &b->before->state, *after = &b->after->state;
+  bool finite = !e->dropped;
   double scale = (double)before->scale;
   long long growth = before->growth; /* below zero: overflows while the scale was at its minimum */
   bool lowest = before->scale <= (float)s.min;
@@ -183,7 +186,7 @@ static void check_scaler(const StepBody *b, bool finite)
   }
   bool good = (double)after->scale == scale && (double)after->inv_scale == 1 / scale;
   if (s.init > 0) good = good && after->growth == growth;
-  good = good && after->skipped == before->skipped + !finite;
+  good = good && after->skipped == before->skipped + (e->dropped || e->outlier);
   check(b, OP_scaler_update, good,
         arena_printf(b->arena,
                      "scale %g, growth %lld, skipped %lld; expected scale %g, growth %lld",
@@ -194,7 +197,8 @@ static void check_scaler(const StepBody *b, bool finite)
 static void check_control(const StepBody *b, const Expected *e)
 {
   const ampc_optimizer *o = &b->after->optimizer;
-  check(b, OP_grad_accumulate, (o->found_inf != 0) == e->dropped, "non-finite gradients are found");
+  check(b, OP_grad_accumulate, (o->found_inf != 0) == (e->dropped || e->outlier),
+        "gradients that are not finite, or too large, are found");
   if (e->dropped) return;
   /* partial sums of squares: half an ulp for each addition, all of them sequential at worst */
   report(b, OP_grad_norm, ulps_off(o->grad_norm, e->norm, e->norm, STEP_N / 4),
@@ -220,5 +224,5 @@ void step_check(const StepBody *b)
   check_control(b, &e);
   check_update(b, &e);
   check_copies(b);
-  check_scaler(b, !e.dropped);
+  check_scaler(b, &e);
 }

@@ -29,7 +29,7 @@ static void print_optimizer(Text *t, const Recipe *r)
     text_puts(t, a->n > 1 ? "]" : "");
   }
   static const char *const all[][2] = {
-      {"clip", "clip_norm"}, {"clip_value", "clip_value"}, {"ema", "ema"}};
+      {"clip", "clip_norm"}, {"skip", "skip_above"}, {"clip_value", "clip_value"}, {"ema", "ema"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (recipe_flag(r, all[i][0]))
       text_printf(t, ", %s=%.17g", all[i][1], recipe_number(r, all[i][0], 0));

@@ -16,7 +16,7 @@ typedef struct Recipe {
   const char *label; /* NULL ends the table */
   OptimizerKind kind;
   /* Settings by the names of the update's inputs, such as "beta1=0.9", default 0; flags such as
-   * "nesterov"; settings that all optimizers have: clip, clip_value, ema, clamp=LOW,HIGH; the
+   * "nesterov"; settings that all optimizers have: clip, skip, clip_value, ema, clamp=LOW,HIGH; the
    * fields of Scaler: scaler=.. */
   const char *words;
   const char *precision;

@@ -40,6 +40,7 @@ struct ampc_batches {
   int64_t *order; /* order of the samples in epoch order_epoch, if shuffled; used by the thread that
                      opens a slot */
   int64_t order_epoch; /* -1: no order yet */
+  Balance balance;     /* of a block that balances classes */
 
   pthread_t threads[MOST_THREADS];
   int n_threads;
@@ -149,7 +150,10 @@ static void open_slot(ampc_batches *b)
   slot->from = share_begin(b, slot->samples, b->first);
   slot->own = share_begin(b, slot->samples, b->end) - slot->from;
   if (block->shuffle && b->order_epoch != slot->position.epoch) {
-    order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
+    if (block->balance)
+      order_balance(&b->balance, b->order, b->seed, b->index, slot->position.epoch);
+    else
+      order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
     b->order_epoch = slot->position.epoch;
   }
   if (slot->index)
@@ -262,12 +266,24 @@ static void close_ring(ampc_batches *b)
   }
 }
 
+/* Groups the samples by the labels of the block's source. */
+static ampc_status open_balance(ampc_batches *b)
+{
+  int64_t *label = NULL;
+  ampc_status status = source_read_labels(&b->sources[b->block->balance - 1], &label);
+  if (!status && !balance_open(&b->balance, label, b->samples))
+    status = ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
+  free(label);
+  return status;
+}
+
 static ampc_status open_order(ampc_batches *b)
 {
   b->order_epoch = -1;
   b->order = b->block->shuffle ? malloc((size_t)b->samples * sizeof *b->order) : NULL;
-  if (!b->block->shuffle || b->order) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
+  if (b->block->shuffle && !b->order)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
+  return b->block->balance ? open_balance(b) : AMPC_OK;
 }
 
 /* Closes; also frees what a failed batches_open has left. */
@@ -284,6 +300,7 @@ static void batches_close(ampc_batches *b)
   sources_close(b->sources, b->block->n_sources);
   close_ring(b);
   free(b->order);
+  balance_close(&b->balance);
   free(b);
 }
 

@@ -1,10 +1,16 @@
 /* Fisher-Yates. Its random numbers are computed from positions, so any epoch can come first. */
 #include "order.h"
 #include <stdlib.h>
+#include <string.h>
 #include "runtime/base/philox.h"
 
 /* Streams keep these numbers apart from other uses of the seed. */
-enum { ORDER_STREAM = 0x6f726472, PART_STREAM = 0x70617274 };
+enum {
+  ORDER_STREAM = 0x6f726472,
+  PART_STREAM = 0x70617274,
+  CLASS_STREAM = 0x636c6173,
+  TURN_STREAM = 0x7475726e
+};
 
 /* Returns number i of the sequence, in [0, bound). The bias is below bound / 2^64. */
 static int64_t below(uint64_t seed, uint64_t stream, int64_t i, int64_t bound)
@@ -14,20 +20,32 @@ static int64_t below(uint64_t seed, uint64_t stream, int64_t i, int64_t bound)
   return (int64_t)(((unsigned __int128)bits * (uint64_t)bound) >> 64);
 }
 
-static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t stream)
+/* Permutes the n elements with the random numbers from `first` on. */
+static void permute(int64_t *order, int64_t n, uint64_t seed, uint64_t stream, int64_t first)
 {
-  for (int64_t i = 0; i < n; i++) order[i] = i;
   for (int64_t i = n - 1; i > 0; i--) {
-    int64_t j = below(seed, stream, i, i + 1), swapped = order[i];
+    int64_t j = below(seed, stream, first + i, i + 1), swapped = order[i];
     order[i] = order[j];
     order[j] = swapped;
   }
 }
 
+static void shuffle(int64_t *order, int64_t n, uint64_t seed, uint64_t stream)
+{
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  permute(order, n, seed, stream, 0);
+}
+
+/* Returns a stream of epoch and block. */
+static uint64_t stream_of(uint32_t which, uint32_t block, int64_t epoch)
+{
+  return (uint64_t)which << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56;
+}
+
 /* Shuffles with a stream of epoch and block, so that no two of them have the same order. */
 void order_shuffle(int64_t *order, int64_t n, uint64_t seed, uint32_t block, int64_t epoch)
 {
-  shuffle(order, n, seed, (uint64_t)ORDER_STREAM << 32 ^ (uint64_t)epoch ^ (uint64_t)block << 56);
+  shuffle(order, n, seed, stream_of(ORDER_STREAM, block, epoch));
 }
 
 /* ---- classes, spread evenly ----
@@ -95,6 +113,54 @@ static Item *heap_take(Item **heap, int64_t n)
   }
   heap[i] = last;
   return first;
+}
+
+/* ---- classes, equally often ---- */
+
+bool balance_open(Balance *b, const int64_t *label, int64_t n)
+{
+  Item *item = malloc((size_t)n * sizeof *item + 1);
+  *b = (Balance){.samples = n};
+  b->sample = malloc((size_t)n * sizeof *b->sample + 1);
+  b->drawn = malloc((size_t)n * sizeof *b->drawn + 1);
+  b->start = malloc(((size_t)n + 1) * sizeof *b->start);
+  b->turn = malloc((size_t)n * sizeof *b->turn + 1);
+  bool good = item && b->sample && b->drawn && b->start && b->turn;
+  for (int64_t i = 0; good && i < n; i++)
+    item[i] = (Item){.sample = i, .label = label[i], .rank = i};
+  if (good) qsort(item, (size_t)n, sizeof *item, by_label);
+  for (int64_t i = 0; good && i < n; i++) {
+    b->sample[i] = item[i].sample;
+    if (!i || item[i].label != item[i - 1].label) b->start[b->classes++] = i;
+  }
+  if (good) b->start[b->classes] = n;
+  free(item);
+  return good;
+}
+
+void balance_close(Balance *b)
+{
+  free(b->sample);
+  free(b->drawn);
+  free(b->start);
+  free(b->turn);
+  *b = (Balance){0};
+}
+
+void order_balance(const Balance *b, int64_t *order, uint64_t seed, uint32_t block, int64_t epoch)
+{
+  memcpy(b->drawn, b->sample, (size_t)b->samples * sizeof *b->drawn);
+  for (int64_t c = 0; c < b->classes; c++) {
+    int64_t begin = b->start[c], k = b->start[c + 1] - begin;
+    permute(b->drawn + begin, k, seed, stream_of(CLASS_STREAM, block, epoch), begin);
+    b->turn[c] = c;
+  }
+  for (int64_t i = 0; i < b->samples; i++) {
+    int64_t round = i / b->classes, at = i % b->classes;
+    if (!at) permute(b->turn, b->classes, seed, stream_of(TURN_STREAM, block, epoch), i);
+    int64_t c = b->turn[at], begin = b->start[c];
+    order[i] = b->drawn[begin + round % (b->start[c + 1] - begin)];
+  }
 }
 
 bool order_part(int64_t *order, int64_t n, uint64_t seed, const int64_t *label)

@@ -42,6 +42,8 @@ typedef struct Labels {
   int64_t changes; /* how often a label differs from the one before it */
   bool ascending;  /* no label is less than the one before it */
 } Labels;
+/* Reads the labels of all used samples. The caller frees *out, also after a failure. */
+ampc_status source_read_labels(const DataSource *s, int64_t **out);
 /* Reads up to a million labels. Returns false if the source has no labels, or fails. */
 bool source_labels(const DataSource *s, Labels *out);
 /* Copies n of the used samples to `to`, from number `first` on; first + n <= count. `epoch` selects

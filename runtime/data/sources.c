@@ -14,14 +14,14 @@ const char *source_path(const DataSource *s)
 
 /* ---- the order ---- */
 
-/* Reads the labels of all samples in the file. The caller frees *out. */
-static ampc_status read_labels(const DataSource *s, int64_t **out)
+ampc_status source_read_labels(const DataSource *s, int64_t **out)
 {
   char sample[sizeof(int64_t)];
-  *out = malloc((size_t)s->samples * sizeof **out);
-  if (!*out) return ampc_fail(AMPC_RUN_FAILED, "out of memory for the labels of %s", s->path);
-  for (int64_t i = 0; i < s->samples; i++) {
-    ampc_status status = ampc_shards_copy(s->reader, i, 1, AMPC_AS_STORED, sample);
+  *out = malloc((size_t)s->count * sizeof **out);
+  if (!*out)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for the labels of %s", source_path(s));
+  for (int64_t i = 0; i < s->count; i++) {
+    ampc_status status = source_copy(s, i, 1, AMPC_AS_STORED, sample);
     if (status) return status;
     (*out)[i] = (int64_t)number_load(s->desc->dtype, false, sample, 0);
   }
@@ -34,6 +34,15 @@ static int by_number(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+/* Reads the labels of all samples in the file: `part` has selected none yet. */
+static ampc_status read_all_labels(const DataSource *s, int64_t **out)
+{
+  DataSource all = *s;
+  all.first = 0;
+  all.count = s->samples;
+  return source_read_labels(&all, out);
+}
+
 /* Draws the order from which `part` selects, which the first source owns. The selected samples then
  * return to the order of the file, so results of an infer block are in that order. */
 static ampc_status draw_order(DataSource *s, uint32_t n)
@@ -42,7 +51,7 @@ static ampc_status draw_order(DataSource *s, uint32_t n)
   int64_t samples = s->samples;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < n && !status; i++)
-    if (s[i].desc->stratify) status = read_labels(&s[i], &label);
+    if (s[i].desc->stratify) status = read_all_labels(&s[i], &label);
   int64_t *order = status ? NULL : malloc((size_t)samples * sizeof *order);
   if (!status && !(order && order_part(order, samples, s->desc->part_seed, label)))
     status = ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");

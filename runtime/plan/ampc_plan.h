@@ -57,6 +57,8 @@ typedef struct ampc_output_desc { /* a result of an infer block; valid after its
   ROW(MEAN, mean, NONE)            /* mean over samples; has no statistics */                      \
   ROW(PERPLEXITY, perplexity, MIN) /* sum of the losses; number of losses */                       \
   ROW(PEARSON, pearson, MAX)       /* number of elements; sums of x, y, x^2, y^2, x y */           \
+  ROW(RMSE, rmse, MIN)             /* sum of the squared errors; number of errors */               \
+  ROW(R2, r2, MAX)                 /* per column: n; sums of y, y^2, (y - x)^2; see metric.c */    \
   ROW(AUC, auc, MAX)               /* counts per class and bin of scores. Rows below: counts */    \
   ROW(F1_MACRO, f1_macro, MAX)                                                                     \
   ROW(F1_MICRO, f1_micro, MAX)                                                                     \
@@ -98,6 +100,7 @@ typedef struct ampc_metric_desc {
   ampc_metric_kind kind;
   uint32_t statistics; /* number of statistics; 0: the metric is a mean */
   ampc_mode mode;      /* of the job, or of the function that computes a mean; see ampc_mode_of */
+  const char *classes; /* names of the classes of a confusion matrix, a line each; NULL: none */
 } ampc_metric_desc;
 
 typedef enum ampc_block_kind { AMPC_TRAIN, AMPC_EVAL, AMPC_INFER } ampc_block_kind;
@@ -111,7 +114,9 @@ typedef struct ampc_block {
   int64_t early_stop; /* a train block ends after this many evaluations in a row without a better
                          one; 0: never */
   bool shuffle, drop_last;
-  const char *save;   /* path, or NULL */
+  uint32_t balance; /* 1 + the source of the block by whose labels an epoch has all classes equally
+                       often: order_balance(); 0: none */
+  const char *save; /* path, or NULL */
   const char *resume; /* path, or NULL; the same for all blocks that have one */
   const char *call;   /* infer blocks: the name in the job. `name` may also contain sizes. Emitted
                          programs set `call` only if the block has sizes */

@@ -30,7 +30,7 @@ typedef struct ampc_state {
                         number of steps in a row that overflowed at the lowest scale */
   long long spared;  /* overflows that did not lower the scale, counted since the scale was last due
                         to grow; always below `hysteresis` */
-  long long skipped; /* steps in which found_inf was 1 */
+  long long skipped; /* steps in which an update was dropped */
   long long replayed; /* restarts of steps at a lower scale: Note [replay] in
                          compiler/passes/gradient.c */
   long long begun;    /* `body` at the step's first body */
@@ -38,7 +38,8 @@ typedef struct ampc_state {
    * decision (update or drop) is final, also from earlier attempts */
   int decided, passed;
   int again, dropped; /* again: 1: a gradient overflowed, so the step runs again and the optimizers
-                         that follow wait. dropped: 1: an update of the step is lost for good */
+                         that follow wait. dropped: 1: an update of the step is lost for good: an
+                         overflow that replay cannot cure, or a norm above skip_above */
   int replay;         /* 1: the host must run the last step again on the same batches */
   int empty;          /* losses of a batch that are means of no elements: all labels are ignored */
   long long bad_loss; /* 0: nothing was lost. Without a scaler: 1 + step of the first minimized
@@ -61,7 +62,8 @@ typedef struct ampc_state {
 
 typedef struct ampc_optimizer {
   long long taken; /* number of updates applied; schedules and bias correction use it */
-  int found_inf;   /* 1: this step's gradients are not finite, so the update is dropped */
+  int found_inf;   /* 1: this step's update is dropped: its gradients are not finite, or their norm
+                      is above skip_above */
   float grad_norm; /* L2 norm of the gradients, unscaled, before clipping */
   float factor;    /* inv_scale times the clip factor; gradients are multiplied by it */
   float lr;        /* scheduled learning rate of the last step, for the progress line */

@@ -8,7 +8,7 @@ import warnings
 import sklearn
 from sklearn.feature_selection import r_regression
 from sklearn.metrics import (accuracy_score, confusion_matrix, f1_score, jaccard_score, log_loss, matthews_corrcoef,
-                             roc_auc_score, top_k_accuracy_score)
+                             r2_score, roc_auc_score, root_mean_squared_error, top_k_accuracy_score)
 
 from data import axis_of_classes, binary_data, classes_data, pixels_data, ranked_data
 
@@ -34,6 +34,12 @@ def ranks(y, rows):
     return {"accuracy_2": float(top_k_accuracy_score(y, rows, k=2, labels=range(len(rows[0]))))}
 
 
+def spread(targets, found):
+    """Of all elements; of the columns."""
+    flat = [[v for row in rows for v in row] for rows in (targets, found)]
+    return {"rmse": float(root_mean_squared_error(*flat)), "r2": float(r2_score(targets, found))}
+
+
 def main():
     warnings.simplefilter("ignore")
     many = ("macro", "micro", "weighted")
@@ -44,7 +50,9 @@ def main():
     p = [r.index(max(r)) for r in rows]
     out["classes"] = scores(y, p, many) | ranks(y, rows) | {"perplexity": perplexity(y, rows),
                                            "confusion": confusion_matrix(y, p, labels=range(5)).tolist()}
+    out["classes"] |= spread([[b - a + 3.0 for a, b in zip(r, r[::-1])] for r in rows], rows)
     x, y = binary_data()
+    out["far"] = spread([[2.0 * v + t + 100.0] for v, t in zip(x, y)], [[v] for v in x])
     p = [int(v > 0) for v in x]
     out["binary"] = scores(y, p, ("binary",) + many) | {"confusion": confusion_matrix(y, p).tolist()}
     for name, (x, y) in {"scores": binary_data(), "ranked": ranked_data()}.items():

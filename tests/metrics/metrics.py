@@ -87,6 +87,7 @@ def main(work):
     x, y = classes_data()
     metrics = ["matthews = matthews(x, y)", "confusion = confusion(x, y)", "perplexity = perplexity(x, y)"]
     metrics += ["accuracy = accuracy(x, y)", "accuracy_2 = accuracy(x, y, topk=2)"]
+    metrics += ["rmse = rmse(x, flip(x, 1) - x + 3.0)", "r2 = r2(x, flip(x, 1) - x + 3.0)"]
     metrics += [m.replace("IGNORE", "") for m in averages("x", *many)]
     for batch in (1, 20, 53):
         job = make(work / "classes", x, [53, 5], y, batch, metrics)
@@ -107,6 +108,7 @@ def main(work):
     compare("two classes, one logit [n, 1]", evaluated(job), want["binary"])
 
     ranks(work, want)
+    spread(work, want)
 
     x, y = pixels_data()
     ignored = [m.replace("IGNORE", ", ignore_index=255") for m in averages("x", *many)]
@@ -157,6 +159,17 @@ def ranks(work, want):
     check("no area of one class, no correlation of equal numbers", lonely == {"auc": None, "pearson": None}, lonely)
 
 
+def spread(work, want):
+    """Errors of one column far from 0; a column of equal targets; a single sample."""
+    x, y = binary_data()
+    metrics = ["rmse = rmse(x, 2.0 * x + y.to(f32) + 100.0)", "r2 = r2(x, 2.0 * x + y.to(f32) + 100.0)"]
+    for batch in (1, 20, 53):
+        compare(f"errors far from 0, batch {batch}", evaluated(make(work / "far", x, [53], y, batch, metrics)), want["far"])
+    equal = ["right = r2(y.to(f32), y.to(f32))", "wrong = r2(x, y.to(f32))", "one = r2(x[:1], x[:1])"]
+    got = evaluated(make(work / "equal", x, [53], [1] * 53, 53, equal))
+    check("R^2 of equal targets, of one sample", got == {"right": 1, "wrong": 0, "one": None}, got)
+
+
 def told(work, first):
     """The other places where metrics are printed."""
     job = work / "classes" / "job.amp"
@@ -164,7 +177,7 @@ def told(work, first):
     got = run(amp, "train", "--device", "cpu", "-q", "--log-dir", table, "--seed", "1", job).stdout
     matrix = first["confusion"]
     rows = [[int(word) for word in line.split()] for line in got.splitlines() if line.strip()[:1].isdigit()]
-    check("the text has the matrix", rows == [[i] + row for i, row in enumerate(matrix)], got)
+    check("the text has the matrix without names", rows == [[i] + row for i, row in enumerate(matrix)], got)
     row = list(csv.DictReader((table / "metrics.csv").open()))[-1]
     check("the table has the matrix", json.loads(row["eval.confusion"]) == matrix, row)
     check("the table has numbers", abs(float(row["eval.matthews"]) - first["matthews"]) < 1e-6, row)
@@ -175,8 +188,27 @@ def told(work, first):
     check("the emitted program prints the same", emitted == got, emitted)
     prompt = run(amp, "repl", job, text=":train\n:eval\n").stdout
     check("the prompt prints the same", got.strip() in prompt, prompt)
+    named(work / "named")
     run(amp, "train", "--device", "cpu", "-q", "--save", work / "c", "--keep-best", "1", job)
     check("the judge is the first metric", list(work.glob("c.best-matthews=0.0727*")), list(work.glob("c*")))
+
+
+def named(folder):
+    """A matrix has the names of the target's classes, if its source has names; another target's names do not count."""
+    folder.mkdir()
+    rows = [("a b", 0), ("é", 1), ("a b", 1), ("c", 0)]
+    (folder / "t.csv").write_text("name,other\n" + "".join(f"{name},{k}\n" for name, k in rows))
+    job = folder / "job.amp"
+    job.write_text("""data d() { return csv("t.csv", "name", classes=true), csv("t.csv", "other", dtype=i64) }
+model net = Linear(1, 1)
+eval t, k in d() with batch=3 {
+  metric named = confusion(t, t, classes=3)
+  metric none = confusion(k, k, classes=3)
+}
+""")
+    got = run(amp, "eval", "--device", "cpu", "-q", "--weights", "none", job).stdout
+    want = "eval named:\n  true  0  1  2  predicted\n     0  2  0  0  a b\n     1  0  1  0  c\n     2  0  0  1  é\n"
+    check("a matrix with names", want in got and "eval none:\n  true  0  1  2  predicted\n     0  2  0  0\n" in got, got)
 
 
 def modes(work):

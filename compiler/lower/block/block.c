@@ -27,6 +27,7 @@ static const Option options[] = {
     {"early_stop", D_int, true, false, FIELD(early_stop)},
     {"shuffle", D_bool, true, true, FIELD(shuffle)},
     {"drop_last", D_bool, true, true, FIELD(drop_last)},
+    {"balance", D_str, true, false, FIELD(balance)},
     {"shards", D_int, true, false, 0},
     {"exchange", D_str, true, false, 0},
     {"save", D_str, true, false, FIELD(save)},
@@ -203,6 +204,25 @@ void end_block(Lower *l)
   l->at = (Cursor){0};
 }
 
+/* Finds the source of the target that `balance` names, among the names of the block. */
+static bool find_balance(Lower *l, const Decl *decl, const Datum *values)
+{
+  BlockInfo *b = &l->g->blocks.at[l->run->block];
+  const NameList *names = &decl->as.run.names;
+  const Arg *arg = find_option(decl, "balance");
+  Span span = arg ? arg->value->span : decl->span;
+  const char **known = arena_array(l->arena, const char *, names->n);
+  if (!b->balance) return true;
+  if (!b->shuffle) return refuse(l, E605, span, "`balance` draws an order, but shuffle=false");
+  for (uint32_t i = 0; i < names->n; i++) {
+    known[i] = names->at[i].text;
+    if (strcmp(b->balance, known[i]) == 0)
+      return source_balance(l, values[i], names->at[i].text, span, &b->balanced);
+  }
+  fail(l, E209, span, "`balance` names a variable of the block, got \"%s\"", b->balance);
+  return diag_help_names(l->c, b->balance, known, names->n);
+}
+
 /* Binds the batch of `train x, y in points(64)`. The data function runs once. Its sources become
  * inputs of a step, and the names get its results, or D_error after a mistake. */
 static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
@@ -224,7 +244,7 @@ static bool bind_batch(Lower *l, Scope *s, const Decl *decl)
   if (good && !l->run->n_sources)
     return refuse(l, E209, source->span, "this reads no data source; its value is %s",
                   d_kind_text(l, v));
-  return good;
+  return good && find_balance(l, decl, values);
 }
 
 /* Checks that there is a step: with fewer samples than a batch and drop_last there is none. */

@@ -45,6 +45,9 @@ bool look_at(Lower *l, const ampc_source *s);
 
 /* ---- source.c ---- */
 extern const Native source_natives[];
+/* Finds the source behind the target that `balance` names. Sets *out as ampc_block.balance. Returns
+ * false after a message. */
+bool source_balance(Lower *l, Datum target, const char *name, Span span, uint32_t *out);
 const char *data_path(Lower *l, const char *path); /* relative to the data folder */
 
 /* ---- columns.c ---- */

@@ -97,17 +97,22 @@ static bool count_samples(Lower *l, const ampc_source *s, Span span)
   return true;
 }
 
+/* Checks that the source has labels, as `what` needs. */
+static bool has_labels(Lower *l, const ampc_source *s, const char *what, Span span)
+{
+  if (!s->rank && dtype_is_integer(s->dtype)) return true;
+  fail(l, E209, span, "`%s` needs one whole number a sample; a sample is %s%s", what,
+       ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
+  return s->kind == AMPC_SOURCE_CSV && !s->rank &&
+         diag_help(l->c, "`classes=true` reads names, `dtype=i64` whole numbers");
+}
+
 /* Checks that the samples of the block's sources stay together. */
 static bool same_order(Lower *l, const ampc_source *s, Span span)
 {
   const Run *run = l->run;
   uint32_t first = l->g->blocks.at[run->first].first_source;
-  if (s->stratify && (s->rank || !dtype_is_integer(s->dtype))) {
-    fail(l, E209, span, "`stratify` needs one whole number a sample; a sample is %s%s",
-         ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
-    return s->kind == AMPC_SOURCE_CSV && !s->rank &&
-           diag_help(l->c, "`classes=true` reads names, `dtype=i64` whole numbers");
-  }
+  if (s->stratify && !has_labels(l, s, "stratify", span)) return false;
   for (uint32_t i = 0; i < run->n_sources; i++) {
     const ampc_source *o = &l->g->sources.at[first + i];
     if (s->stratify && o->stratify)
@@ -408,6 +413,19 @@ static ampc_source *source_behind(Lower *l, Value v)
   }
 }
 
+/* Sets *out to 1 + the number of the source, in the block, whose labels the target has. */
+bool source_balance(Lower *l, Datum target, const char *name, Span span, uint32_t *out)
+{
+  const ampc_source *s = target.kind == D_tensor ? source_behind(l, target.as.tensor) : NULL;
+  if (!s) {
+    fail(l, E209, span, "`balance` needs labels that a source has; `%s` is %s", name,
+         d_kind_text(l, target));
+    return diag_help(l->c, "name the variable with the labels as they are in the file");
+  }
+  *out = (uint32_t)(s - l->g->sources.at) - l->g->blocks.at[l->run->first].first_source + 1;
+  return has_labels(l, s, "balance", span);
+}
+
 /* Makes the loader check the labels of a file. If several losses use the source, the smallest
  * number of classes is the limit, and a label is ignored only if all these losses ignore it. `why`:
  * "classes of cross_entropy". */
@@ -438,15 +456,29 @@ static bool labels_fit(Lower *l, Interval b, int64_t n, int64_t ignored, const c
                    (long long)(n - 1));
 }
 
+/* Returns the names of the classes of a source, a line each; "": it has none. */
+static const char *class_names(Lower *l, const ampc_source *s)
+{
+  int n;
+  Text names = text_new(l->arena);
+  const char *at = s && s->args ? args_next(s->args, "class", NULL, &n) : NULL;
+  for (; at; at = args_next(s->args, "class", at, &n)) text_printf(&names, "%.*s\n", n, at);
+  return names.n ? names.at : "";
+}
+
+/* Runs _class_names(target): the names of the classes of the target's source, a line each. */
+static Datum run_class_names(Lower *l, Args *args)
+{
+  Datum target = ARG(0);
+  return d_str(class_names(l, target.kind == D_tensor ? source_behind(l, target.as.tensor) : NULL));
+}
+
 /* Keeps the names of the classes of a target for checkpoints. If two targets have different names,
  * none are kept. */
 static void keep_classes(Lower *l, const ampc_source *s)
 {
-  int n;
-  Text names = text_new(l->arena);
-  const char *before = l->g->classes, *at = s->args ? args_next(s->args, "class", NULL, &n) : NULL;
-  for (; at; at = args_next(s->args, "class", at, &n)) text_printf(&names, "%.*s\n", n, at);
-  if (names.n) l->g->classes = !before || strcmp(before, names.at) == 0 ? names.at : "";
+  const char *before = l->g->classes, *names = class_names(l, s);
+  if (names[0]) l->g->classes = !before || strcmp(before, names) == 0 ? names : "";
 }
 
 /* Runs _classes(target, n, ignore_index, "cross_entropy"): checks that target holds classes below
@@ -567,6 +599,7 @@ const Native source_natives[] = {
     {"synthetic", 7, 7, .internal = true, .run = run_synthetic},
     {"given", 4, 4, .internal = true, .run = run_given},
     {"classes", 4, 4, .internal = true, .run = run_classes},
+    {"class_names", 1, 1, .internal = true, .run = run_class_names},
     {"measure", 2, 2, .internal = true, .run = run_measure},
     {"negative", 1, 1, .internal = true, .run = run_negative},
     {"indices_below", 3, 3, .internal = true, .run = run_indices_below},

@@ -101,8 +101,7 @@ static int64_t norm_metrics(Lower *l, const Opt *o)
 }
 
 /* Appends the node that pass gradient replaces by the backward pass, check, clip and update. Its
- * inputs are the loss, the settings of each group, and clip_norm, which applies to all groups
- * together. */
+ * inputs are the loss, the settings of each group, and those that apply to all groups together. */
 static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
 {
   uint16_t region = l->at.region;
@@ -112,12 +111,13 @@ static void append_minimize(Lower *l, Opt *o, Value loss, const Stmt *st)
   l->at.span = st->span;
   l->run->again = o->updates ? o->name : NULL;
   Optimizer *q = &l->g->optimizers.at[o->index];
-  bool good = true, clip = q->clip;
-  uint32_t n = o->n_settings - clip;
-  for (uint32_t i = 0; i < n * (o->groups.n + 1) + clip; i++) {
-    bool last = i == n * (o->groups.n + 1);
+  bool good = true;
+  uint32_t whole = (uint32_t)q->clip + q->skip, n = o->n_settings - whole;
+  uint32_t of_groups = n * (o->groups.n + 1);
+  for (uint32_t i = 0; i < of_groups + whole; i++) {
+    bool own = i < of_groups;
     Value v;
-    good = optimizer_setting(l, o, last ? 0 : i / n, last ? n : i % n, &v) && good;
+    good = optimizer_setting(l, o, own ? i / n : 0, own ? i % n : n + i - of_groups, &v) && good;
     vec_push(l->arena, &in, v);
   }
   l->at.span = st->as.minimize.loss->span;

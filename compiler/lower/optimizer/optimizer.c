@@ -298,7 +298,8 @@ static bool find_accumulate(Lower *l, Opt *o)
   return read_accumulate(l, o, d_int(1), o->decl->span); /* --set may have another number */
 }
 
-/* Runs _optimizer("SGD", model, clip_norm, accumulate, lr=lr, ...): every argument of the table. */
+/* Runs _optimizer("SGD", model, clip_norm, skip_above, accumulate, lr=lr, ...): every argument of
+ * the table. */
 static Datum run_optimizer(Lower *l, Args *args)
 {
   Opt *o = l->settings_of;
@@ -310,11 +311,13 @@ static Datum run_optimizer(Lower *l, Args *args)
   }
   Optimizer *q = &l->g->optimizers.at[o->index];
   if (!optimizer_lookup(kind, &q->kind)) optimizer_broken(kind, "a def has it and no row:", kind);
-  if (!add_arguments(l, o, args) || !read_accumulate(l, o, ARG(3), args->span))
+  if (!add_arguments(l, o, args) || !read_accumulate(l, o, ARG(4), args->span))
     return d_of(D_error);
   q->clip = ARG(2).kind != D_none;
+  q->skip = ARG(3).kind != D_none;
   q->ema = has_setting(o, "ema");
   if (q->clip && !add_setting(l, o, "clip_norm", ARG(2), args->span)) return d_of(D_error);
+  if (q->skip && !add_setting(l, o, "skip_above", ARG(3), args->span)) return d_of(D_error);
   if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
   Adoption a = {.opt = o, .span = args->span};
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
@@ -436,6 +439,7 @@ void lower_statistics(Lower *l, Metric m, const Statistics *s, Span span)
 {
   m.kind = s->kind;
   m.statistics = (uint32_t)ir_elements(ir_node(l->g, s->values));
+  m.classes = s->classes;
   int64_t index = add_metric(l, m, span);
   if (index < 0) return;
   watch_value(l, m.name, d_tensor(s->values));
@@ -443,7 +447,8 @@ void lower_statistics(Lower *l, Metric m, const Statistics *s, Span span)
          ATTRS({"metric", {.i = index}}, {"samples", {.i = l->run->all_batch}}));
 }
 
-/* Runs _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS. */
+/* Runs _statistics(values, "f1_macro", "f1"): a value for `metric`, of a kind of AMPC_METRICS. A
+ * matrix may have the names of its classes as a fourth argument. */
 static Datum run_statistics(Lower *l, Args *args)
 {
   static const char *const names[AMPC_METRIC_KIND_COUNT] = {
@@ -454,6 +459,7 @@ static Datum run_statistics(Lower *l, Args *args)
   Statistics *s = arena_new(l->arena, Statistics);
   s->values = as_tensor(l, args->at.at[0].value, args->span);
   s->name = args->at.at[2].value.as.text;
+  if (args->at.n > 3 && ARG(3).as.text[0]) s->classes = ARG(3).as.text;
   if (!s->values.id) return d_of(D_error);
   for (int k = 0; k < AMPC_METRIC_KIND_COUNT; k++)
     if (strcmp(names[k], args->at.at[1].value.as.text) == 0) {
@@ -464,7 +470,7 @@ static Datum run_statistics(Lower *l, Args *args)
 }
 
 const Native optimizer_natives[] = {
-    {"optimizer", 4, ANY_NUMBER, .keys = true, .internal = true, .run = run_optimizer},
-    {"statistics", 3, 3, .internal = true, .run = run_statistics},
+    {"optimizer", 5, ANY_NUMBER, .keys = true, .internal = true, .run = run_optimizer},
+    {"statistics", 3, 4, .internal = true, .run = run_statistics},
     {0},
 };

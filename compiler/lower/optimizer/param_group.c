@@ -1,6 +1,6 @@
-/* Lowers `group(*patterns, **settings)` in an optimizer: parameters with their own settings. A
- * parameter belongs only to the last clause that names it. A setting that this clause does not set
- * is the optimizer's, even if an earlier clause sets it. */
+/* Lowers `group(*patterns, rank=, **settings)` in an optimizer: parameters with their own settings.
+ * A parameter belongs only to the last clause that names it. A setting that this clause does not
+ * set is the optimizer's, even if an earlier clause sets it. */
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/graph/shares.h"
@@ -9,13 +9,17 @@
 typedef struct Member {
   Opt *opt;
   uint32_t group;
+  int64_t rank;   /* of these parameters; -1: any */
+  uint32_t found; /* parameters that match and have the rank */
 } Member;
 
 /* Adds a parameter to the group. Patterns may also match buffers, frozen parameters and other
  * models, which the optimizer does not update. These do not change. */
 static void join(Lower *l, ParamSlot *p, void *data)
 {
-  const Member *m = data;
+  Member *m = data;
+  if (p->buffer || (m->rank >= 0 && p->rank != m->rank)) return;
+  m->found++;
   if (p->index < 0) return;
   uint32_t entry = share_find(l->g, (uint32_t)p->index, m->opt->index);
   if (entry != NO_SHARE) l->g->params.at[entry].group = m->group;
@@ -69,10 +73,11 @@ static bool set_one(Lower *l, const Opt *o, SettingGroup *g, const char *name, D
 
 static bool unknown_argument(Lower *l, const OptimizerInfo *row, const ArgValue *arg)
 {
-  const char *names[MAX_ARGUMENTS];
+  const char *names[MAX_ARGUMENTS + 1];
   uint32_t n = 0;
   Text t = text_new(l->arena);
-  text_puts(&t, "group(*patterns");
+  text_puts(&t, "group(*patterns, rank");
+  names[n++] = "rank";
   for (uint32_t i = 0; i < row->n_arguments; i++) {
     if (row->argument[i].whole) continue;
     names[n++] = row->argument[i].name;
@@ -102,13 +107,21 @@ static bool set_argument(Lower *l, const Opt *o, SettingGroup *g, ParamGroup *gr
   return unknown_argument(l, row, arg);
 }
 
+/* True if the setting applies to all groups of the optimizer together. */
+static bool is_whole(const char *setting)
+{
+  static const char *const all[] = {"clip_norm", "skip_above", "ema"};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (strcmp(setting, all[i]) == 0) return true;
+  return false;
+}
+
 /* Sets settings from --set, which may name one that the group's clause does not set. */
 static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 {
   for (uint32_t i = 0; i < o->n_settings; i++) {
-    bool whole = strcmp(o->setting[i], "clip_norm") == 0 || strcmp(o->setting[i], "ema") == 0;
     const char *key = arena_printf(l->arena, "%s.%s", g->key, o->setting[i]);
-    if (whole || g->own[i] || !setting_given(l, key)) continue;
+    if (is_whole(o->setting[i]) || g->own[i] || !setting_given(l, key)) continue;
     if (!set_one(l, o, g, o->setting[i], o->value[i], span)) return false;
   }
   return true;
@@ -116,25 +129,44 @@ static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 
 /* ---- clauses ---- */
 
+/* Adds the parameters of the clause to the group. Without patterns, `rank` alone names them. */
+static bool match_group(Lower *l, Match *m, Member *group, const Args *args, uint32_t n)
+{
+  const ArgValue every = {.value = d_str("**"), .span = args->span};
+  m->data = group;
+  match_patterns(l, m, n ? args->at.at : &every, n ? n : 1);
+  if (group->rank < 0 || group->found || l->broken) return true;
+  return refuse(l, E501, args->span, "`%s` has no parameter of rank %lld%s", group->opt->name,
+                (long long)group->rank, n ? " that matches" : "");
+}
+
 /* Lowers `group("**.bias", weight_decay=0.0)`: patterns, then settings. */
 static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
 {
   Optimizer *q = &l->g->optimizers.at[o->index];
   uint32_t index = q->groups.n, n = 0;
+  Member member = {.opt = o, .group = index, .rank = -1};
   while (n < args->at.n && !args->at.at[n].key) n++;
-  if (!n) {
-    fail(l, E205, args->span, "`group` takes patterns and then settings");
-    return diag_help(l->c, "`group(\"**.bias\", weight_decay=0.0)`");
+  for (uint32_t i = n; i < args->at.n; i++)
+    if (strcmp(args->at.at[i].key, "rank") == 0 &&
+        !want_count(l, args->at.at[i].value, args->at.at[i].span, "`rank`",
+                    (Counts){0, AMPC_MAX_RANK}, &member.rank))
+      return false;
+  if (!n && member.rank < 0) {
+    fail(l, E205, args->span, "`group` takes patterns or `rank`, and then settings");
+    return diag_help(l->c,
+                     "`group(\"**.bias\", weight_decay=0.0)`; `group(rank=1, weight_decay=0.0)`");
   }
   SettingGroup group = {.key = arena_printf(l->arena, "%s.group%u", o->name, index)};
   ParamGroup own = {.flags = q->groups.at[0].flags, .settings = index};
   for (uint32_t i = n; i < args->at.n; i++)
-    if (!set_argument(l, o, &group, &own, &args->at.at[i])) return false;
+    if (strcmp(args->at.at[i].key, "rank") != 0 &&
+        !set_argument(l, o, &group, &own, &args->at.at[i]))
+      return false;
   if (!set_from_options(l, o, &group, args->span)) return false;
   vec_push(l->arena, &o->groups, group);
   vec_push(l->arena, &q->groups, own);
-  m->data = &(Member){o, index};
-  match_patterns(l, m, args->at.at, n);
+  if (!match_group(l, m, &member, args, n)) return false;
   return settle_group(l, o, index, args->span);
 }
 

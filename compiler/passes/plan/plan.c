@@ -141,7 +141,8 @@ static void plan_settings(Compile *c, ampc_program *p, const uint32_t *block_ind
                                     .is_loss = g->metrics.at[i].is_loss,
                                     .kind = g->metrics.at[i].kind,
                                     .statistics = g->metrics.at[i].statistics,
-                                    .mode = g->metrics.at[i].mode};
+                                    .mode = g->metrics.at[i].mode,
+                                    .classes = g->metrics.at[i].classes};
   p->settings = settings;
   p->n_settings = g->settings.n;
   p->plateaus = g->plateaus.at;
@@ -219,6 +220,7 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .early_stop = from->early_stop,
                     .shuffle = from->shuffle,
                     .drop_last = from->drop_last,
+                    .balance = from->balanced,
                     .save = from->save,
                     .resume = from->resume,
                     .call = from->call,

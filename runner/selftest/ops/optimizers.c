@@ -24,7 +24,7 @@ FAMILY(optimizers)
 
 /* Letters of a plan, one for each body:
  *   n  a usual batch
- *   N  a batch a hundred times larger, which clipping must cut
+ *   N  a batch a hundred times larger, which clipping must cut or `skip` leave out
  *   i  a gradient overflows while the loss stays finite
  *   a  a NaN among the inputs
  *   f  an infinite input of the product
@@ -43,6 +43,9 @@ const Recipe recipes[] = {
     {"sgd lost losses", OPT_SGD, "lr=0.1 momentum=0.9 scaler=8,2,0.5,2,2,64", "f16",
      "nanfnnaaaanfnn"},
     {"sgd clip", OPT_SGD, "lr=0.1 clip=1 scaler=512,4,0.25,2,1,65536", "f16", "nNnNinn"},
+    {"sgd skip", OPT_SGD, "lr=0.1 momentum=0.9 skip=100", "f32", "nNnNNn"},
+    {"sgd clip, skip", OPT_SGD, "lr=0.1 clip=1 skip=100 scaler=512,4,0.25,2,1,65536", "f16",
+     "nNniNNnn"},
     {"adam", OPT_Adam, "lr=0.01 beta1=0.9 beta2=0.999 eps=1e-8", "f32", "nnNnnin"},
     {"adam decay", OPT_Adam,
      "lr=0.01 beta1=0.8 beta2=0.95 eps=1e-3 weight_decay=0.1 scaler=1024,2,0.5,2,1,65536", "f16",
@@ -407,7 +410,7 @@ WholeFormula *optimizer_whole_formula(OptimizerKind kind)
 /* Checks that the optimizer has all settings of the recipe: others would be ignored. */
 static ampc_status check_settings(const Recipe *r)
 {
-  static const char of_all[] = " clip clip_value ema clamp scaler ";
+  static const char of_all[] = " clip skip clip_value ema clamp scaler ";
   RowWord word;
   for (const char *s = r->words; row_word(&s, &word);) {
     char name[64];
