@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "ampc_metrics.h"
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "runner/jit/jit.h"

@@ -1,5 +1,6 @@
 /* Metrics on the host: computes them from their statistics. */
 #pragma once
+#include "ampc_metrics.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 

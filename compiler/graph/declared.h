@@ -87,7 +87,7 @@ typedef struct Metric {
   const char *name;
   uint16_t block; /* the block's first variant; all variants of a block share metrics */
   bool is_loss;
-  ampc_metric_kind kind;
+  uint32_t kind;       /* ampc_metric_kind */
   uint32_t statistics; /* this and the next two: as in ampc_metric_desc */
   ampc_mode mode;
   const char *classes;

@@ -19,8 +19,8 @@ typedef struct Schedule {
 } Schedule;
 
 typedef struct Statistics {
-  Value values; /* shape [n]: counts of this body, which the run sums */
-  ampc_metric_kind kind;
+  Value values;        /* shape [n]: counts of this body, which the run sums */
+  uint32_t kind;       /* ampc_metric_kind */
   const char *name;    /* name of the function that returned it */
   const char *classes; /* as in ampc_metric_desc */
 } Statistics;

@@ -1,5 +1,6 @@
 /* Prints what a library offers to a training loop of another program: functions for each train and
  * eval block whose samples are `given`, and for the state of the run. library.c prints the rest. */
+#include "ampc_metrics.h"
 #include "compiler/base/user_text.h"
 #include "library.h"
 #include <ctype.h>

@@ -3,6 +3,7 @@
  *   master + 4 * p_fc1_weight    elements times their size, for all spaces laid out as MASTER
  *   buffer + b_bn_running_mean   bytes
  *   state + s_opt_lr             bytes */
+#include "ampc_metrics.h"
 #include "compiler/base/user_text.h"
 #include "compiler/command/command.h"
 #include "runtime/plan/commands.h"

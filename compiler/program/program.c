@@ -1,6 +1,7 @@
 /* Prints the host half of an emitted program: tables, step functions, main().
  *
  * The text is both C and C++: the fields of tables are in the order of the structs. */
+#include "ampc_metrics.h"
 #include "compiler/command/command.h"
 #include "compiler/kernel/kernels.h"
 #include "program.h"
@@ -458,7 +459,8 @@ static void put_head(Printer *p, const ampc_program *g, bool with_main)
        with_main ? "main()" : "the library's functions");
   seal_put(p);
   put_contents(p);
-  EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
+  EMIT(p, "\n#include \"ampc_rt.h\"\n%s\n",
+       p->c->program->n_metrics ? "#include \"ampc_metrics.h\"\n" : "");
   if (g->n_kernels) EMIT(p, "/* ---- primitives for kernels ---- */\n\n");
 }
 

@@ -2,6 +2,7 @@
  * runs in doubles. The gradient of each parameter is compared with central differences of the loss
  * along a random direction. This tests ops of the job, whose backward only the job knows, and every
  * op between them and the parameters. */
+#include "ampc_metrics.h"
 #include "graph.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Suite: the probes of pass probe and the norms of options.norms, on known weights, gradients and
  * updates. Op ranges, which counts the values of a probe, has its own cases in ops/reductions.c. */
+#include "ampc_metrics.h"
 #include "graph.h"
 #include "runner/probe/probe.h"
 #include <string.h>

@@ -3,6 +3,7 @@
  * gradients are known sums of the inputs, so a body overflows exactly where the recipe's plan says.
  * After every body, all state is compared with PyTorch's formulas, computed in double from the
  * state before it. */
+#include "ampc_metrics.h"
 #include "step.h"
 #include <math.h>
 #include <string.h>

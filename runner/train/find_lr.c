@@ -4,6 +4,7 @@
  * saves nothing. In step i each learning rate is base * low (high / low)^(i / (n - 1)). The first
  * rate of the job has base 1, the others keep their ratio to it. --set replaces a schedule by a
  * number, so the job is compiled with `--set opt.lr=...` for each rate. */
+#include "ampc_metrics.h"
 #include "find_lr.h"
 #include <math.h>
 #include <stdio.h>

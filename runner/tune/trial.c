@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ampc_metrics.h"
 #include "compiler/cost/predict.h"
 #include "compiler/driver.h"
 #include "reference.h"

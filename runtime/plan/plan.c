@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ampc_metrics.h"
 #include "ampc_plan.h"
 #include "ampc_state.h"
 

@@ -1,5 +1,6 @@
 /* Runs steps of blocks on batches: copies each member's share to INPUT, and starts the step. The
  * batches come from the data of the job, or from the calling program. */
+#include "ampc_metrics.h"
 #include "batch.h"
 #include <stdlib.h>
 #include "statistics.h"

@@ -1,6 +1,7 @@
 /* The numbers that logs report of a step, besides the metrics of the job: one list for
  * metrics.csv, TensorBoard's events and the lines of JSON. */
 #pragma once
+#include "ampc_metrics.h"
 #include "train.h"
 
 struct Field {

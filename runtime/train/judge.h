@@ -1,5 +1,6 @@
 /* Decisions after an evaluation. */
 #pragma once
+#include "ampc_metrics.h"
 #include "runtime/runtime.h"
 
 /* ---- keep.c ---- */

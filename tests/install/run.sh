@@ -7,7 +7,7 @@ build=$(realpath "$3")
 cmake --install "$build" --prefix "$work/a tree" >"$work/out" 2>"$work/err" || failed "cmake --install"
 bin="$work/a tree/bin"
 [ "$(cd "$bin" && echo *)" = "amp ampc" ] || failed "programs: $(ls "$bin")"
-for header in ampc_rt.h ampc_plan.h ampc_commands.h ampc_declared.h ampc_values.h ampc_state.h; do
+for header in ampc_rt.h ampc_plan.h ampc_metrics.h ampc_commands.h ampc_declared.h ampc_values.h ampc_state.h; do
   [ -f "$work/a tree/include/$header" ] || failed "no $header"
 done
 ls "$work/a tree"/lib*/libampcrt.a "$work/a tree"/lib*/*/libampcrt.a >"$work/out" 2>/dev/null

@@ -7,6 +7,7 @@
  * Bound: 1e-7. Losses are read as f32 (6e-8); both sides compute in double (options.real64). A
  * statistic that is updated once too often, or a loss that reads the old discriminator, causes
  * errors of 1e-3 or more. */
+#include "ampc_metrics.h"
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"

@@ -11,6 +11,7 @@
  * Bound: |x - truth| <= 4e-6 |truth| + 1e-6 max |truth| of the tensor. The unit roundoff of f32 is
  * 6e-8. The first term allows for the few sequential roundings of each formula (measured: below
  * 1e-6), the second one for cancellation in sums of at most 60 terms. */
+#include "ampc_metrics.h"
 #include "fixture.h"
 #include <math.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * errors without bound. In f64, a wrong padding, epsilon or path causes errors of 1e-3. For each
  * gradient, the test compares its inner product with fixed numbers in [-1, 1), relative to its
  * norm. */
+#include "ampc_metrics.h"
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"

@@ -9,6 +9,7 @@
  * Batches are chosen so that rounding changes neither the sign of a relu's input nor that of a
  * gradient that Adam divides by its magnitude. A wrong bias correction, decay, momentum or schedule
  * causes errors of 1e-3 or more from the first steps on. */
+#include "ampc_metrics.h"
 #include "fixture.h"
 #include "mix.h"
 #include "runner/selftest/number.h"

@@ -3,6 +3,7 @@
 #pragma once
 #include <math.h>
 #include <string.h>
+#include "ampc_metrics.h"
 #include "ampc_rt.h"
 
 enum { SMALL_IN = 3, SMALL_OUT = 2, SMALL_BATCH = 4, SMALL_MASTER = 48, SMALL_SOURCES = 2 };

@@ -37,6 +37,50 @@ static void check_shares(const int64_t *order, const int64_t *label, int64_t n, 
   free(so_far);
 }
 
+/* Checks an epoch with balanced classes: each round has each class once; a class repeats a sample
+ * only after all of its samples. */
+static void check_round(const int64_t *order, const int64_t *label, int64_t n, int64_t classes)
+{
+  int64_t *last = calloc((size_t)classes, sizeof *last),
+          *all = calloc((size_t)classes, sizeof *all);
+  int64_t *taken = calloc((size_t)n, sizeof *taken);
+  for (int64_t i = 0; i < n; i++) all[label[i]]++;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t round = i / classes, c = label[order[i]];
+    CHECK(last[c]++ == round);
+    CHECK(taken[order[i]]++ == round / all[c]);
+  }
+  free(last);
+  free(all);
+  free(taken);
+}
+
+static void check_balance(void)
+{
+  enum { N = 70 };
+  static const int64_t size[] = {50, 1, 7, 12};
+  int64_t label[N], first[N], again[N], other[N], drawn = 0;
+  char ever[N] = {0};
+  for (int64_t c = 0, i = 0; c < 4; c++)
+    for (int64_t k = 0; k < size[c]; k++) label[i++ * 37 % N] = c;
+  Balance b;
+  MUST(balance_open(&b, label, N));
+  order_balance(&b, first, 5, 1, 0);
+  for (int64_t epoch = 0; epoch < 40; epoch++) {
+    order_balance(&b, other, 5, 1, epoch);
+    check_round(other, label, N, 4);
+    CHECK((memcmp(first, other, sizeof first) == 0) == (epoch == 0));
+    for (int64_t i = 0; i < N; i++) ever[other[i]] = 1;
+  }
+  order_balance(&b, again, 5, 1, 0);
+  CHECK(memcmp(first, again, sizeof first) == 0); /* whatever epoch came before */
+  order_balance(&b, other, 5, 2, 0);
+  CHECK(memcmp(first, other, sizeof first) != 0);
+  for (int64_t i = 0; i < N; i++) drawn += ever[i];
+  CHECK(drawn == N);
+  balance_close(&b);
+}
+
 /* `size`: the samples of each class, which are sorted by class. */
 static void check_order(const int64_t *size, int64_t classes)
 {
@@ -230,6 +274,7 @@ int main(void)
   temp_open();
   write_files();
   check_orders();
+  check_balance();
   check_parts();
   check_lengths();
   check_statistics();

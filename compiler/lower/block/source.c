@@ -466,8 +466,8 @@ static const char *class_names(Lower *l, const ampc_source *s)
   return names.n ? names.at : "";
 }
 
-/* Runs _class_names(target): the names of the classes of the target's source, a line each. */
-static Datum run_class_names(Lower *l, Args *args)
+/* Runs _target_names(target): the names of the classes of the target's source, a line each. */
+static Datum run_target_names(Lower *l, Args *args)
 {
   Datum target = ARG(0);
   return d_str(class_names(l, target.kind == D_tensor ? source_behind(l, target.as.tensor) : NULL));
@@ -599,7 +599,7 @@ const Native source_natives[] = {
     {"synthetic", 7, 7, .internal = true, .run = run_synthetic},
     {"given", 4, 4, .internal = true, .run = run_given},
     {"classes", 4, 4, .internal = true, .run = run_classes},
-    {"class_names", 1, 1, .internal = true, .run = run_class_names},
+    {"target_names", 1, 1, .internal = true, .run = run_target_names},
     {"measure", 2, 2, .internal = true, .run = run_measure},
     {"negative", 1, 1, .internal = true, .run = run_negative},
     {"indices_below", 3, 3, .internal = true, .run = run_indices_below},

@@ -1,5 +1,6 @@
 /* Lowers `minimize`: checks the nodes that the loss depends on, and appends the node that pass
  * gradient replaces by the backward pass, check, clip and update. */
+#include "ampc_metrics.h"
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"

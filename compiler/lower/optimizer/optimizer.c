@@ -2,6 +2,7 @@
  * its first `minimize`, where the sizes of the train block are known, so a schedule can use
  * `steps_per_epoch`. The arguments of each optimizer are in compiler/graph/optimizers.def; groups
  * are in param_group.c, schedules in schedule.c, `minimize` in minimize.c. */
+#include "ampc_metrics.h"
 #include "optimizer.h"
 #include "compiler/lower/model/model.h"
 #include "compiler/lower/watch.h"

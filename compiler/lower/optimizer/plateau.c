@@ -2,6 +2,7 @@
  * block stops improving. Kernels read it like any setting, as "opt.lr.start". The rule for lowering
  * it is data of the plan, for runtime/train/plateau.c. The eval block may come after the train
  * block, so the metric is looked up after all blocks. */
+#include "ampc_metrics.h"
 #include "plateau.h"
 #include "optimizer.h"
 #include "compiler/lower/evaluate.h"

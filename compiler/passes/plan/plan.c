@@ -3,6 +3,7 @@
  *
  * Needs IR_COMMANDS. Gives IR_PLANNED and c->program. Why last: it only records the decisions of
  * the other passes. plan_commands.c makes the commands. */
+#include "ampc_metrics.h"
 #include "plan.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/shares.h"
