@@ -122,6 +122,11 @@ static const char *call_of(Arena *arena, const char *file, const Param *p)
     const char *key = s->key ? arena_printf(arena, ", %s", string_literal(arena, colon + 1)) : "";
     return arena_printf(arena, "%s(%s%s)", s->source, string_literal(arena, path), key);
   }
+  if (ends(file, strlen(file), ".csv"))
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--input %s: which columns? --data 'csv(\"%s\", [\"COLUMN\", ..])' names them",
+                     file, file),
+           NULL;
   ampc_fail(AMPC_BAD_USAGE,
             "--input %s: unknown type of file; expected .jpg, .png, a folder of them, .npy, "
             ".npz:KEY, .safetensors:KEY, -ubyte or .idx; --data takes any source",

@@ -142,6 +142,16 @@ static void set_option(Lower *l, BlockInfo *b, const Option *o, Datum v, Span sp
   if (strcmp(o->name, "resume") == 0 && v.n) set_resume(l, b, v.as.text, span);
 }
 
+/* Evaluates an option. A variable of the block is not there yet: `balance=y` needs its quotes. */
+static Datum option_value(Lower *l, Scope *s, const Option *o, const Arg *arg)
+{
+  if (!arg) return (Datum){.kind = (uint8_t)o->kind};
+  Datum v = eval(l, s, arg->value);
+  if (d_is(v, D_error) && strcmp(o->name, "balance") == 0 && arg->value->kind == EXPR_name)
+    diag_help(l->c, "write `balance=\"%s\"`", arg->value->as.name);
+  return v;
+}
+
 /* Reads the options in the order of the table, not of the text. --set replaces a value or sets an
  * option that the text lacks: "train.batch". The key uses the block's first name, even if `name=`
  * gives it another. */
@@ -154,7 +164,7 @@ static bool read_options(Lower *l, const Decl *decl, BlockInfo *b)
     const Option *o = &options[i];
     const Arg *arg = find_option(decl, o->name);
     if (!applies(o, decl)) continue;
-    Datum v = arg ? eval(l, s, arg->value) : (Datum){.kind = (uint8_t)o->kind};
+    Datum v = option_value(l, s, o, arg);
     const char *key = arena_printf(l->arena, "%s.%s", block, o->name);
     bool given = arg || setting_given(l, key);
     Span span = arg ? arg->value->span : decl->span;
