@@ -87,7 +87,7 @@ ROOMS = {
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}
-INSTALLED |= {f"ampc_{name}.h": "runtime/plan" for name in ("plan", "commands", "declared", "values", "state")}
+INSTALLED |= {f"ampc_{name}.h": "runtime/plan" for name in ("plan", "commands", "metrics", "declared", "values", "state")}
 GENERATED = {"amp.tab.h": "compiler/syntax", "amp.lex.h": "compiler/syntax", "onnx.pb-c.h": "runner/onnx"}
 
 

@@ -485,8 +485,7 @@ static Value append_norm(Gradient *p, const Node *minimize, Value scale)
 }
 
 /* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.
- * The gradient norm comes before. The inputs of minimize are the loss, the settings of each group,
- * then clip_norm and skip_above. */
+ * Inputs of minimize are the loss, the settings of each group, then clip_norm and skip_above. */
 static void append_update(Gradient *p, const Node *minimize, Value scale, Value partials)
 {
   Compile *c = p->c;
@@ -495,9 +494,8 @@ static void append_update(Gradient *p, const Node *minimize, Value scale, Value 
   Cursor at = ir_cursor_at(minimize, WHY_state);
   Value skip = o->skip ? minimize->in[minimize->n_in - 1] : (Value){0};
   Value clip = o->clip ? minimize->in[minimize->n_in - 1 - o->skip] : (Value){0};
-  const NamedAttr *own = ATTRS({"optimizer", {.i = index}});
-  ir_append(c, &at, OP_optimizer_control, (Value[]){partials, minimize->in[1], clip, skip, scale},
-            5, own);
+  const Value in[] = {partials, minimize->in[1], clip, skip, scale};
+  ir_append(c, &at, OP_optimizer_control, in, 5, ATTRS({"optimizer", {.i = index}}));
   append_running(p, minimize);
   bool norms = c->options.norms;
   Value *gradients = norms ? norms_of_gradients(c, minimize, scale, partials) : NULL;

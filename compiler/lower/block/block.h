@@ -45,10 +45,18 @@ bool look_at(Lower *l, const ampc_source *s);
 
 /* ---- source.c ---- */
 extern const Native source_natives[];
+/* True if the source is a file. Else it is synthetic, given, or an argument of an infer block. */
+bool has_file(const ampc_source *s);
+bool is_given(const ampc_source *s); /* true if the calling program gives the values */
+/* Checks that the source has labels, as `what` needs. */
+bool has_labels(Lower *l, const ampc_source *s, const char *what, Span span);
+const char *data_path(Lower *l, const char *path); /* relative to the data folder */
+
+/* ---- target.c ---- */
+extern const Native target_natives[];
 /* Finds the source behind the target that `balance` names. Sets *out as ampc_block.balance. Returns
  * false after a message. */
 bool source_balance(Lower *l, Datum target, const char *name, Span span, uint32_t *out);
-const char *data_path(Lower *l, const char *path); /* relative to the data folder */
 
 /* ---- columns.c ---- */
 /* Reads the names of classes from the file, and adds them to the arguments. So the program keeps

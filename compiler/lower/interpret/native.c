@@ -519,10 +519,10 @@ static const Native natives[] = {
     {0},
 };
 
-static const Native *const tables[] = {natives,           shape_natives,    source_natives,
-                                       optimizer_natives, schedule_natives, plateau_natives,
-                                       jvp_natives,       grad_natives,     list_natives,
-                                       copy_natives,      given_natives,    mode_natives};
+static const Native *const tables[] = {
+    natives,          shape_natives,   source_natives, target_natives, optimizer_natives,
+    schedule_natives, plateau_natives, jvp_natives,    grad_natives,   list_natives,
+    copy_natives,     given_natives,   mode_natives};
 
 /* Finds a native. `internal`: searches the functions that only the library may call, as _name. */
 const Native *native_find(const char *name, bool internal)
