@@ -161,6 +161,47 @@ def dice_loss(logits, target, smooth=1e-5, squared=False, ignore_index=-100, red
     return rows.mean() if reduction == "mean" else rows.sum() if reduction == "sum" else rows
 
 
+def rotary_frequencies(dim, rope_theta=10000.0, rope_type="default", **scaling):
+    """Of transformers 5, from the fields of config.json."""
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    rope = {"rope_type": rope_type, "rope_theta": rope_theta, **scaling}
+    if rope_type == "default":
+        return 1.0 / rope_theta ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    config = LlamaConfig(hidden_size=dim, num_attention_heads=1, head_dim=dim, rope_parameters=rope,
+                         max_position_embeddings=scaling.get("original_max_position_embeddings", 8192))
+    return ROPE_INIT_FUNCTIONS[rope_type](config, "cpu")[0].double()
+
+
+def rotary_embedding(x, frequencies=None, positions=None, interleaved=False, attention_factor=1.0):
+    """Rotations as products of complex numbers."""
+    f = rotary_frequencies(x.shape[-1]) if frequencies is None else frequencies
+    p = torch.arange(x.shape[-2]) if positions is None else positions
+    angle = p.double().unsqueeze(-1) * f.double().to(p.device)
+    if p.dim() == 2:
+        angle = angle.view([len(p)] + [1] * (x.dim() - 3) + list(angle.shape[1:]))
+    n = 2 * len(f)
+    pairs = x[..., :n].unflatten(-1, (-1, 2)) if interleaved else x[..., :n].unflatten(-1, (2, -1)).transpose(-1, -2)
+    turn = (torch.cos(angle) * attention_factor).to(x.dtype), (torch.sin(angle) * attention_factor).to(x.dtype)
+    a, b = pairs[..., 0], pairs[..., 1]
+    y = torch.stack([a * turn[0] - b * turn[1], b * turn[0] + a * turn[1]], -1)
+    y = (y if interleaved else y.transpose(-1, -2)).flatten(-2)
+    return torch.cat([y, x[..., n:]], -1)
+
+
+def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, window=None, softcap=None, **rest):
+    """PyTorch's; with a window or a cap of the scores from their definitions, a mask of both."""
+    if window is None and softcap is None:
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, **rest)
+    ahead = torch.arange(q.shape[-2]).unsqueeze(1) - torch.arange(k.shape[-2])
+    seen = torch.ones_like(ahead, dtype=torch.bool) if window is None else ahead.abs() < window
+    seen = seen & (ahead >= 0) if is_causal else seen
+    seen = seen if attn_mask is None else seen & attn_mask
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
+    return torch.softmax(scores.masked_fill(~seen, -math.inf), -1) @ v
+
+
 def jvp(function, points, directions):
     listed = isinstance(points, list)
     return torch.func.jvp(function, tuple(points) if listed else (points,), tuple(directions) if listed else (directions,))
@@ -196,6 +237,8 @@ def of_images(name):
 
 
 OWN = {"dice_loss": dice_loss, "jvp": jvp, "grad": grad,  # functions that PyTorch lacks or has elsewhere
+       "rotary_frequencies": rotary_frequencies, "rotary_embedding": rotary_embedding,
+       "scaled_dot_product_attention": scaled_dot_product_attention,
        **{name: getattr(nn.utils.parametrizations, name, None) for name in ("weight_norm", "spectral_norm")},
        **{name: padded(getattr(nn, name)) for name in ("LSTM", "GRU", "RNN")},
        **{name: of_images(name) for name in
