@@ -132,6 +132,8 @@ static const OptionRow output_options[] = {
      .kind = OPTION_flag, FIELD(build_line)},
     {"cross", 0, "MACHINE", "--build-line for another machine, by its cross compiler: aarch64",
      .kind = OPTION_choice, FIELD(cross), .words = cross_names, .with = "build-line"},
+    {"static", 0, NULL, "--build-line for a program that needs no shared libraries",
+     .kind = OPTION_flag, FIELD(is_static), .with = "build-line", .without = "library"},
     {"force", 0, NULL, "overwrite a file that was edited, or that ampc did not write",
      .kind = OPTION_flag, FIELD(force)},
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
@@ -300,6 +302,12 @@ static int choose_target(CommandLine *out)
   if ((out->options.march || out->cross) && !cpu)
     return usage_error(ampc_table.program, "--%s needs --target=cpu or C output",
                        out->cross ? "cross" : "march");
+  if (out->is_static && (!cpu || !out->options.no_onednn))
+    return usage_error(ampc_table.program, "--static needs --target=cpu and --no-onednn: oneDNN "
+                                           "and NVIDIA's libraries are shared libraries");
+  if (out->options.no_onednn && !cpu)
+    return usage_error(ampc_table.program,
+                       "--no-onednn needs --target=cpu: no program for a GPU needs oneDNN");
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);
