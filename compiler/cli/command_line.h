@@ -17,6 +17,7 @@ typedef enum OutputKind {
   OUTPUT_ptx,
   OUTPUT_cubin,
   OUTPUT_header,
+  OUTPUT_fortran,
   OUTPUT_explain
 } OutputKind;
 

@@ -106,7 +106,7 @@ const OptionRow job_options[] = {
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},
     {"no-onednn", 0, NULL,
      "loops of ampc compute products and convolutions on the CPU: a program needs no oneDNN, and "
-     "every processor computes the same bits; large products take 2 to 4 times as long",
+     "every processor computes the same bits; large products take about twice as long",
      .kind = OPTION_flag, .field = offsetof(Options, no_onednn)},
     {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
      .kind = OPTION_flag, .field = offsetof(Options, strict_rounding)},

@@ -457,7 +457,7 @@ static void put_head(Printer *p, const ampc_program *g, bool with_main)
        "it: "
        "ampc --build-line.\n",
        with_main ? "main()" : "the library's functions");
-  seal_put(p);
+  seal_put(p, "//");
   put_contents(p);
   EMIT(p, "\n#include \"ampc_rt.h\"\n\n");
   if (g->n_kernels) EMIT(p, "/* ---- primitives for kernels ---- */\n\n");
