@@ -82,7 +82,8 @@ static void put_line(Fortran *f, const char *line)
   const char *next = "";
   while (strlen(line) > WIDTH) {
     size_t at = WIDTH;
-    while (at > 0 && strncmp(line + at - 2, ", ", 2) != 0) at--;
+    while (at > 2 && strncmp(line + at - 2, ", ", 2) != 0) at--;
+    if (at == 2) break; /* a name that is too long, which is refused */
     EMIT(&f->p, "%s%.*s&\n", next, (int)at, line);
     line += at;
     next = "    ";

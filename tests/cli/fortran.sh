@@ -138,6 +138,7 @@ wrong "two cases of one name" case '`case_Value` and `case_value` as one name' \
   'infer Value(x: f32[4]) { return x }; infer value(x: f32[4]) { return -x }'
 wrong "two cases of an argument" two '`in_X` and `in_x` as one name' 'infer f(X: f32[4], x: f32[4]) { return x + X }'
 wrong "a long name" long "has 65 characters" "infer ${long}xxxxxxxxxx(x: f32[4]) { return x }"
+wrong "a very long argument" argument "has 153 characters" "infer f($long$long$long: f32[4]) { return $long$long$long }"
 wrong "a name without a letter" _job 'begins with `_`' 'infer f(x: f32[4]) { return x }'
 wrong "a name of iso_c_binding" c '`c_ptr` and `c_ptr` as one name' 'infer ptr(x: f32[4]) { return x }'
 passes "nothing is written" "$ampc" --emit=header case.amp
