@@ -213,15 +213,19 @@ static void put_batch(Fortran *f, uint32_t block, bool on)
     EMIT(p, "! The same for arrays in the GPU's memory, which work of this CUDA stream writes.\n");
     add_argument(f, &x, "stream", "type(c_ptr), value :: stream");
   } else {
+    bool rest = false;
+    for (uint32_t i = 0; i < b->n_variants; i++) rest |= b->variant[i].batch != b->batch;
     EMIT(p, "\n! %s, %s:%u\n!   samples  %s_%s_samples%s\n", short_of(p, b->name),
          short_of(p, g->source), b->line, library_job(p), verb,
-         b->n_variants > 1 ? ", or fewer at the end of an epoch" : "");
+         rest ? ", or fewer at the end of an epoch" : "");
   }
   add_argument(f, &x, "samples", "integer(c_int64_t), value :: samples");
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
     const char *name = library_argument(p, s);
-    if (!on && s->limit) EMIT(p, "!   %s  from 0 to %lld\n", name, (long long)s->limit - 1);
+    if (!on && s->limit)
+      EMIT(p, "!   %s  from 0 to %lld%s\n", name, (long long)s->limit - 1,
+           s->ignored ? arena_printf(a, ", or %lld", (long long)s->ignored) : "");
     add_argument(f, &x, name,
                  on ? arena_printf(a, "type(c_ptr), value :: %s", name)
                     : array_of(f, "in", name, s->dtype, s->dim, s->rank, "samples", true));
@@ -431,42 +435,65 @@ static int count_classes(const char *at)
   return n;
 }
 
-bool emit_fortran(Compile *c, Text *out)
+/* Prints the head of the module, and takes the names that every module has. */
+static void put_module_head(Fortran *f, bool loop)
 {
-  static const char *const fixed[] = {"error", "open", "close", "program"}, *const of_loop[] = {
-                                                                                "create", "set",
-                                                                                "precision",
-                                                                                "get_state"};
-  const ampc_program *g = c->program;
-  Fortran f = {.wrong = false};
-  Printer *p = &f.p;
-  size_t from = out->n;
-  bool loop = library_has_loop(g);
-  int classes = count_classes(g->classes);
-  printer_begin(p, c, out);
-  check_name(&f, false, library_job(p));
-  Text uses = text_new(c->arena);
-  for (int i = 0; i < USED; i++) check_name(&f, false, used[i]);
+  static const char *const names[] = {"error",  "open", "close",     "program",
+                                      "create", "set",  "precision", "get_state"};
+  enum { FIXED = 4, ALL = sizeof names / sizeof *names };
+  Printer *p = &f->p;
+  const ampc_program *g = p->c->program;
+  Text uses = text_new(p->c->arena);
+  check_name(f, false, library_job(p));
+  for (int i = 0; i < USED; i++) check_name(f, false, used[i]);
   for (int i = 0; i < USED - 1; i++) text_printf(&uses, "%s%s", i ? ", " : "", used[i]);
-  for (int i = 0; i < 4; i++) public_name(&f, fixed[i]);
-  for (int i = 0; i < 4 && loop; i++) public_name(&f, of_loop[i]);
-  for (int i = 0; i < PATHS && loop; i++) public_name(&f, paths[i][0]);
+  for (int i = 0; i < (loop ? ALL : FIXED); i++) public_name(f, names[i]);
   EMIT(p, "! %s: what %s offers to Fortran. Written by ampc.\n", short_of(p, g->name),
        short_of(p, g->source));
   seal_put(p, "!");
   EMIT(p, "! Arrays have the axes of the job in reverse order: f32[64, 3] is x(3, 64). They are "
-          "the caller's.\n"
-          "! u8 has the bits of integer(c_int8_t), bool is 0 or 1, f16 and bf16 are their bits.\n"
-          "! Functions return 0, or an exit status of ampc: 2 for a wrong call, 3 for a file, 5 if "
-          "the\n"
-          "! run failed. Only one thread at a time may use rt, the model on a device.\n");
+          "the caller's.\n! u8 has the bits of integer(c_int8_t), bool is 0 or 1, f16 and bf16 are "
+          "their bits.\n! Functions return 0, or an exit status of ampc: 2 for a wrong call, 3 for "
+          "a file, 5 if the\n! run failed. Only one thread at a time may use rt, the model on a "
+          "device.\n");
   EMIT(p, "module %s\n", library_job(p));
   p->indent++;
-  put_line(&f, arena_printf(c->arena, "use, intrinsic :: iso_c_binding, only: %s", uses.at));
+  put_line(f, arena_printf(p->c->arena, "use, intrinsic :: iso_c_binding, only: %s", uses.at));
   EMIT(p, "implicit none\nprivate :: lengthof, callerror, callopen, placeof, textat\n");
-  if (loop)
+}
+
+/* Prints the functions with texts. */
+static void put_wrappers(Fortran *f, bool loop, bool classes)
+{
+  put_text(f, always);
+  if (loop) put_text(f, loops);
+  for (int i = 0; i < PATHS && loop; i++) {
+    public_name(f, paths[i][0]);
+    put_text(f, arena_printf(f->p.c->arena,
+                             "\n! %s\nfunction @_%s(rt, path) result(status)\n"
+                             "  type(c_ptr), intent(in) :: rt\n"
+                             "  character(len=*), intent(in) :: path\n  integer(c_int) :: status\n"
+                             "  character(kind=c_char), allocatable, target :: room(:)\n"
+                             "  status = callpath%d(rt, placeof(path, room))\nend function\n",
+                             paths[i][1], paths[i][0], i));
+  }
+  if (classes) public_name(f, "class_name"), put_text(f, class_name);
+  put_text(f, helpers);
+}
+
+bool emit_fortran(Compile *c, Text *out)
+{
+  Fortran f = {.wrong = false};
+  Printer *p = &f.p;
+  size_t from = out->n;
+  bool loop = library_has_loop(c->program);
+  int classes = count_classes(c->program->classes);
+  printer_begin(p, c, out);
+  put_module_head(&f, loop);
+  if (loop) {
     EMIT(p, "private :: callprecision, callcreate, callset, callpath0, callpath1, callpath2\n");
-  if (loop) put_module_types(&f);
+    put_module_types(&f);
+  }
   if (classes)
     EMIT(p,
          "! The names of the classes, by number, as texts of C: see %s_class_name.\n"
@@ -476,19 +503,7 @@ bool emit_fortran(Compile *c, Text *out)
   p->indent--;
   EMIT(p, "contains\n");
   p->indent++;
-  put_text(&f, always);
-  if (loop) put_text(&f, loops);
-  for (int i = 0; i < PATHS && loop; i++) {
-    put_text(&f, arena_printf(c->arena,
-                              "\n! %s\nfunction @_%s(rt, path) result(status)\n"
-                              "  type(c_ptr), intent(in) :: rt\n"
-                              "  character(len=*), intent(in) :: path\n  integer(c_int) :: status\n"
-                              "  character(kind=c_char), allocatable, target :: room(:)\n"
-                              "  status = callpath%d(rt, placeof(path, room))\nend function\n",
-                              paths[i][1], paths[i][0], i));
-  }
-  if (classes) public_name(&f, "class_name"), put_text(&f, class_name);
-  put_text(&f, helpers);
+  put_wrappers(&f, loop, classes > 0);
   p->indent--;
   EMIT(p, "end module\n");
   seal_close(out, from);
