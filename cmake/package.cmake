@@ -6,10 +6,14 @@ include(CMakePackageConfigHelpers)
 file(STRINGS ${DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h major REGEX "define DNNL_VERSION_MAJOR")
 string(REGEX REPLACE ".* " "" major "${major}")
 set(AMPC_LIBRARIES z :libdnnl.so.${major} gomp jansson xxhash pthread dl m)
-list(TRANSFORM AMPC_LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_LINE)
-list(JOIN AMPC_LINE " " AMPC_LINE)
+set(AMPC_OWN_LIBRARIES ${AMPC_LIBRARIES}) # of programs without oneDNN
+list(REMOVE_ITEM AMPC_OWN_LIBRARIES :libdnnl.so.${major} gomp)
+foreach(kind "" OWN_)
+  list(TRANSFORM AMPC_${kind}LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_${kind}LINE)
+  list(JOIN AMPC_${kind}LINE " " AMPC_${kind}LINE)
+endforeach()
 set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS
-  "AMPC_LIBRARIES=\"${AMPC_LINE}\";AMPC_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
+  "AMPC_LIBRARIES=\"${AMPC_LINE}\";AMPC_OWN_LIBRARIES=\"${AMPC_OWN_LINE}\";AMPC_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
 set(ranks "no, built without MPI")
 if(TARGET ampcmpi)
@@ -25,7 +29,7 @@ list(JOIN names ";\n  " names)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${EXPORTED})
 file(CONFIGURE OUTPUT ${GENERATED}/exports.map CONTENT "AMPC_${AMPC_SOVERSION} {\nglobal:\n  @names@;\nlocal:\n  *;\n};\n")
 # In a folder of its own, so that -lampcrt with the build folder means the archive.
-add_library(ampc_shared SHARED ${LINKED_OBJECT})
+add_library(ampc_shared SHARED ${LINKED_OBJECT} $<TARGET_OBJECTS:ampconednn>)
 set_target_properties(ampc_shared PROPERTIES OUTPUT_NAME ampcrt LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
   SOVERSION ${AMPC_SOVERSION} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/shared)
 target_link_libraries(ampc_shared PRIVATE ${AMPC_LIBRARIES})

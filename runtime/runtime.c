@@ -23,6 +23,9 @@ static ampc_status open_device(const ampc_program *p, int64_t members, const cha
     return ampc_fail(AMPC_RUN_FAILED,
                      "--device %s: %s was compiled for %s; compile it with --target=%s", device,
                      p->source, p->target, for_cpu ? "sm_xx" : "cpu");
+  if (!for_cpu && p->own_products)
+    return ampc_fail(AMPC_BAD_USAGE, "--no-onednn is for the CPU, and the device is a GPU: omit "
+                                     "it, or add --device cpu");
   ampc_status status = ampc_attention_check();
   if (status) return status;
   return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, members, wish.gpu, out);

@@ -37,7 +37,7 @@ ROOMS = {
     "compiler/passes/plan": "command graph passes passes/memory",
     "compiler/kernel": "command diag graph nvrtc",
     "compiler/kernel/template": "command graph kernel",
-    "compiler/program": "command graph kernel",
+    "compiler/program": "command diag graph kernel",
     "compiler/lower": "graph syntax",
     "compiler/lower/model": "graph lower",
     "compiler/lower/optimizer": "graph lower lower/model",

@@ -50,6 +50,7 @@ typedef struct Options {
   bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
   bool as_cuda;         /* for tests: a CPU gets the graph of a GPU, with gaps in rows (Note [pitch]
                            in pitch.c) and attention whose gradients are rounded */
+  bool no_onednn;       /* on a CPU, loops of ampc compute products and convolutions */
   bool strict_rounding; /* round 16-bit weight gradients before they are summed, as PyTorch does */
   /* In every n-th step, measure how large all values are (pass probe); 0: never. */
   uint32_t probe_every;

@@ -177,6 +177,7 @@ bool build_line(const CommandLine *cmd, Text *out)
   if (cmd->cross) b.cross = &cross_targets[cmd->cross - 1];
   if (!find_parts(cmd, out->arena, &b)) return false;
   add_compiler(cmd, &b, out);
+  if (cmd->is_static) text_puts(out, " -static -Wl,--wrap=dlopen");
   add_word(out, "-I", b.include);
   add_word(out, "-o ", b.result);
   if (!b.named) text_printf(out, " -x %s", target->language);
@@ -185,7 +186,8 @@ bool build_line(const CommandLine *cmd, Text *out)
     if (!b.named) text_puts(out, target->kind == TARGET_cuda ? " -x c" : " -x none");
     add_word(out, "-L", b.library);
     /* the archive, which a program does not need when it runs; a shared library may be there too */
-    text_puts(out, " -l:libampcrt.a " AMPC_LIBRARIES);
+    text_printf(out, " -l:libampcrt.a %s", cmd->is_static ? "-l:libampcstatic.a " : "");
+    text_puts(out, cmd->options.no_onednn ? AMPC_OWN_LIBRARIES : AMPC_LIBRARIES);
   }
   text_puts(out, "\n");
   return true;

@@ -105,8 +105,9 @@ static int print_help_on(const OptionGiven *given)
 /* ---- the table ---- */
 
 /* In the order of OutputKind. */
-static const char *const kinds[] = {"ast",  "graph", "commands", "plan",  "params", "memory",
-                                    "cuda", "c",     "ptx",      "cubin", "header", NULL};
+static const char *const kinds[] = {"ast",    "graph",   "commands", "plan", "params",
+                                    "memory", "cuda",    "c",        "ptx",  "cubin",
+                                    "header", "fortran", NULL};
 static const char *const archs[] = {"cpu",    "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",
                                     "sm_87",  "sm_88",  "sm_89",  "sm_90",  "sm_90a", "sm_100",
                                     "sm_103", "sm_110", "sm_120", "sm_121", NULL};
@@ -117,21 +118,24 @@ static const char *const format_words[] = {"text", "json", NULL};
 
 static const OptionRow output_options[] = {
     {NULL, 'o', "FILE",
-     "output; - is stdout (default); the suffix .cu .c .ptx .cubin .h sets the kind",
+     "output; - is stdout (default); the suffix .cu .c .ptx .cubin .h .f90 sets the kind",
      .kind = OPTION_text, FIELD(output)},
-    {"emit", 0, "KIND", "ast graph commands plan params memory cuda c ptx cubin header",
+    {"emit", 0, "KIND", "ast graph commands plan params memory cuda c ptx cubin header fortran",
      .kind = OPTION_choice, FIELD(kind), .words = kinds,
-     .expected = "ast, graph, commands, plan, params, memory, cuda, c, ptx, cubin or header"},
+     .expected =
+         "ast, graph, commands, plan, params, memory, cuda, c, ptx, cubin, header or fortran"},
     {"target", 0, "ARCH", "sm_70 ... sm_121 (default sm_80), or cpu", .kind = OPTION_call,
      .read = read_target, .words = archs},
-    {"library", 0, NULL, "no main(): functions that --emit=header declares", .kind = OPTION_flag,
-     FIELD(library)},
+    {"library", 0, NULL, "no main(): functions that --emit=header or fortran declares",
+     .kind = OPTION_flag, FIELD(library)},
     {"norms", 0, NULL, "steps also sum the norms of gradients, weights and updates, for --log-dir",
      .kind = OPTION_flag, FIELD(options.norms), .without = "library"},
     {"build-line", 0, NULL, "print the command that builds the output, and exit",
      .kind = OPTION_flag, FIELD(build_line)},
     {"cross", 0, "MACHINE", "--build-line for another machine, by its cross compiler: aarch64",
      .kind = OPTION_choice, FIELD(cross), .words = cross_names, .with = "build-line"},
+    {"static", 0, NULL, "--build-line for a program that needs no shared libraries",
+     .kind = OPTION_flag, FIELD(is_static), .with = "build-line", .without = "library"},
     {"force", 0, NULL, "overwrite a file that was edited, or that ampc did not write",
      .kind = OPTION_flag, FIELD(force)},
     {"check", 0, NULL, "diagnostics only", .kind = OPTION_flag, FIELD(check)},
@@ -199,7 +203,7 @@ const OptionTable ampc_table = {
 /* Sets the kind of output from the suffix of -o. Returns false for an unknown suffix. */
 static bool kind_of_suffix(CommandLine *out)
 {
-  static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", NULL};
+  static const char *const suffixes[] = {".cu", ".c", ".ptx", ".cubin", ".h", ".f90", NULL};
   const char *dot = strrchr(out->output, '.');
   int i = dot ? word_index(dot, suffixes) : -1;
   if (i >= 0) out->kind = OUTPUT_cuda + (OutputKind)i;
@@ -244,9 +248,9 @@ static int choose_kind(CommandLine *out)
     return usage_error(ampc_table.program, "-o and --deps are both %s", out->output);
   if (out->options.dump_after) return 0;
   if (!out->kind && to_file && !kind_of_suffix(out))
-    return usage_error(ampc_table.program,
-                       "-o %s: the suffix is not .cu, .c, .ptx, .cubin or .h; add --emit=KIND",
-                       out->output);
+    return usage_error(
+        ampc_table.program,
+        "-o %s: the suffix is not .cu, .c, .ptx, .cubin, .h or .f90; add --emit=KIND", out->output);
   if (!out->kind) out->kind = target && is_cpu(out) ? OUTPUT_c : OUTPUT_cuda;
   return 0;
 }
@@ -300,6 +304,12 @@ static int choose_target(CommandLine *out)
   if ((out->options.march || out->cross) && !cpu)
     return usage_error(ampc_table.program, "--%s needs --target=cpu or C output",
                        out->cross ? "cross" : "march");
+  if (out->is_static && (!cpu || !out->options.no_onednn))
+    return usage_error(ampc_table.program, "--static needs --target=cpu and --no-onednn: oneDNN "
+                                           "and NVIDIA's libraries are shared libraries");
+  if (out->options.no_onednn && !cpu)
+    return usage_error(ampc_table.program,
+                       "--no-onednn needs --target=cpu: no program for a GPU needs oneDNN");
   if (out->kind == OUTPUT_c && !cpu)
     return usage_error(ampc_table.program, "C output is for --target=cpu, not %s",
                        out->options.target);
@@ -314,8 +324,10 @@ static int choose_target(CommandLine *out)
                        "--build-line takes the job, not the emitted file: ampc JOB.amp "
                        "--build-line -o %s",
                        out->options.input);
-  if (out->kind == OUTPUT_header && out->options.norms)
-    return usage_error(ampc_table.program, "--norms cannot be combined with --emit=header");
+  bool declares = out->kind == OUTPUT_header || out->kind == OUTPUT_fortran;
+  if (declares && out->options.norms)
+    return usage_error(ampc_table.program, "--norms cannot be combined with --emit=%s",
+                       kinds[out->kind - OUTPUT_ast]);
   return out->build_line ? check_march(out) : 0;
 }
 

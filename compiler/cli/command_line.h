@@ -17,6 +17,7 @@ typedef enum OutputKind {
   OUTPUT_ptx,
   OUTPUT_cubin,
   OUTPUT_header,
+  OUTPUT_fortran,
   OUTPUT_explain
 } OutputKind;
 
@@ -32,6 +33,7 @@ typedef struct CommandLine {
   void (*list)(const TableView *, Text *); /* --list-ops, --list-passes: print this and exit */
   uint32_t blame;                          /* the line to explain; 0: not given */
   int explain;                             /* EXPLAIN_TEXT ..; 0: not given */
+  bool is_static;                          /* --static */
   int cross;                               /* 1 + index in cross_targets; 0: this machine */
   /* the GPU that --explain predicts for; NULL: not given */
   const Gpu *gpu;

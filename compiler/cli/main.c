@@ -68,6 +68,8 @@ static int produce(Compile *c, const CommandLine *cmd, Text *out)
   case OUTPUT_header:
     emit_header(c, out);
     return 0;
+  case OUTPUT_fortran:
+    return emit_fortran(c, out) ? 0 : BAD_PROGRAM;
   case OUTPUT_ptx:
     return emit_ptx(c, out) ? 0 : NO_COMPILER;
   case OUTPUT_cubin:

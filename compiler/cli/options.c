@@ -104,6 +104,10 @@ const OptionRow job_options[] = {
      .kind = OPTION_choice, .field = offsetof(Options, march), .words = target_marches},
     {NULL, 'O', "LEVEL", "no fusion, fusion, more fusion (default); the results stay the same",
      .kind = OPTION_call, .read = read_level, .shown = "-O0 -O1 -O2"},
+    {"no-onednn", 0, NULL,
+     "loops of ampc compute products and convolutions on the CPU: a program needs no oneDNN, and "
+     "every processor computes the same bits; large products take about twice as long",
+     .kind = OPTION_flag, .field = offsetof(Options, no_onednn)},
     {"strict-rounding", 0, NULL, "16-bit weight gradients are rounded before they are summed",
      .kind = OPTION_flag, .field = offsetof(Options, strict_rounding)},
     {0}};

@@ -49,7 +49,9 @@ static bool is_ours(OutputKind kind, Seal seal, const Text *there)
 {
   if (kind == OUTPUT_ptx) return is_ptx(there);
   if (kind == OUTPUT_cubin) return is_cubin(there);
-  return (kind == OUTPUT_c || kind == OUTPUT_cuda || kind == OUTPUT_header) && seal == SEAL_whole;
+  return (kind == OUTPUT_c || kind == OUTPUT_cuda || kind == OUTPUT_header ||
+          kind == OUTPUT_fortran) &&
+         seal == SEAL_whole;
 }
 
 static bool is_same(const Text *a, const Text *b)

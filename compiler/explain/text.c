@@ -143,14 +143,16 @@ static void put_block(const Explanation *e, const ExplainBlock *b, FactTable *t)
   put_rows(e, b, 0, t);
 }
 
-/* Prints the rates on which the predicted times are based. */
-static void put_rates(const Cpu *cpu, Table *t)
+/* Prints the rates on which the predicted times are based, and who computes products. */
+static void put_rates(const Cpu *cpu, bool own, Table *t)
 {
   table_say(t, 2,
             "measured: %u thread%s, vectors of %d f32, %.1f GHz; %.0f GFLOP/s; %.0f GB/s in "
             "caches, %.0f GB/s in memory",
             cpu->threads, cpu->threads == 1 ? "" : "s", cpu->lanes, cpu->mhz / 1e3, cpu->peak,
             cpu->moves[0], cpu->moves[CPU_SIZES - 1]);
+  table_say(t, 2, "products and convolutions by %s",
+            own ? "loops of ampc (--no-onednn)" : "oneDNN; with --no-onednn by loops of ampc");
 }
 
 static void open_table(const Explanation *e, Text *out, FactTable *t)
@@ -167,7 +169,7 @@ void explain_text(const Explanation *e, Text *out)
   open_table(e, out, &t);
   table_say(&t.of, 2, "%s: %s for %s, %s of memory", p->source, p->precision, e->c->options.target,
             bytes_text(t.of.arena, (double)memory_of_spaces(p)));
-  if (e->gpu->cpu) put_rates(e->gpu->cpu, &t.of);
+  if (e->gpu->cpu) put_rates(e->gpu->cpu, e->c->options.no_onednn, &t.of);
   for (uint32_t i = 0; i < e->blocks.n; i++) put_block(e, &e->blocks.at[i], &t);
   table_close(&t.of);
 }

@@ -14,7 +14,7 @@ const char *library_job(Printer *p)
 }
 
 /* Returns the name of an infer block's function, which differs from functions of every library. */
-static const char *function_name(Printer *p, const ampc_block *b)
+const char *library_function(Printer *p, const ampc_block *b)
 {
   static const char *const taken[] = {"open", "close", "error", "program", "classes"};
   const char *name = identifier(p->c->arena, b->call);
@@ -25,7 +25,7 @@ static const char *function_name(Printer *p, const ampc_block *b)
 }
 
 /* Returns "out_0" for "classify.0", "out" for "classify". */
-static const char *result_name(Printer *p, const ampc_output_desc *o)
+const char *library_result(Printer *p, const ampc_output_desc *o)
 {
   const char *dot = strrchr(o->name, '.');
   return dot ? arena_printf(p->c->arena, "out_%s", dot + 1) : "out";
@@ -36,14 +36,14 @@ const char *library_argument(Printer *p, const ampc_source *s)
   return arena_printf(p->c->arena, "in_%s", identifier(p->c->arena, s->path));
 }
 
-static const char *size_name(Printer *p, const ampc_dim_size *s)
+const char *library_size(Printer *p, const ampc_dim_size *s)
 {
   return arena_printf(p->c->arena, "size_%s", identifier(p->c->arena, s->name));
 }
 
 /* True if the block is the first of its function. A block with dims exists once for each choice of
  * dims; all choices share one function. */
-static bool is_first(const ampc_program *g, uint32_t block)
+bool library_is_first(const ampc_program *g, uint32_t block)
 {
   if (g->blocks[block].kind != AMPC_INFER) return false;
   for (uint32_t i = 0; i < block; i++)
@@ -58,9 +58,9 @@ static const char *signature(Printer *p, uint32_t block)
   const ampc_program *g = p->c->program;
   const ampc_block *b = &g->blocks[block];
   Text t = text_new(p->c->arena);
-  text_printf(&t, "int %s(struct ampc_runtime *rt", function_name(p, b));
+  text_printf(&t, "int %s(struct ampc_runtime *rt", library_function(p, b));
   for (uint32_t i = 0; i < b->n_sizes; i++)
-    text_printf(&t, ", int64_t %s", size_name(p, &b->size[i]));
+    text_printf(&t, ", int64_t %s", library_size(p, &b->size[i]));
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
     text_printf(&t, ", const %s *%s", ampc_type_of(s->dtype)->c, library_argument(p, s));
@@ -68,7 +68,7 @@ static const char *signature(Printer *p, uint32_t block)
   for (uint32_t i = 0; i < g->n_outputs; i++)
     if (g->outputs[i].block == block)
       text_printf(&t, ", %s *%s", ampc_type_of(g->outputs[i].dtype)->c,
-                  result_name(p, &g->outputs[i]));
+                  library_result(p, &g->outputs[i]));
   text_puts(&t, ")");
   return t.at;
 }
@@ -88,7 +88,7 @@ static const char *put_choice(Printer *p, const ampc_block *b)
 {
   Text t = text_new(p->c->arena);
   for (uint32_t i = 0; i < b->n_sizes; i++)
-    text_printf(&t, "%s%s", i ? ", " : "", size_name(p, &b->size[i]));
+    text_printf(&t, "%s%s", i ? ", " : "", library_size(p, &b->size[i]));
   EMIT_WRAPPED(p, "    ", "const int64_t sizes[] = {%s};\n", t.at);
   EMIT(p,
        "uint32_t block;\nconst int status = (int)ampc_infer_block(&program, %s, sizes, &block);\n",
@@ -115,7 +115,7 @@ static void put_call(Printer *p, uint32_t block)
   Text out = text_new(p->c->arena);
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     if (g->outputs[i].block != block) continue;
-    text_printf(&out, "%s%s", comma, result_name(p, &g->outputs[i]));
+    text_printf(&out, "%s%s", comma, library_result(p, &g->outputs[i]));
     comma = ", ";
   }
   EMIT_WRAPPED(p, "    ", "void *const results[] = {%s};\n", out.at);
@@ -187,7 +187,7 @@ void put_library(Printer *p)
   EMIT_WRAPPED(p, "    ", "%s;\n", open_signature(p));
   EMIT(p, "void %s_close(struct ampc_runtime *rt);\nconst char *%s_error(void);\n", job, job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
+    if (library_is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
   put_loop_declarations(p);
   put_classes(p);
   put_columns(p, true);
@@ -198,7 +198,7 @@ void put_library(Printer *p)
   EMIT(p, "void %s_close(struct ampc_runtime *rt)\n{\n  ampc_free(rt);\n}\n", job);
   EMIT(p, "const char *%s_error(void)\n{\n  return ampc_last_error();\n}\n", job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_first(g, i)) put_call(p, i);
+    if (library_is_first(g, i)) put_call(p, i);
   put_loop_functions(p);
   EMIT(p, "#ifdef __cplusplus\n}\n#endif\n");
 }
@@ -206,7 +206,7 @@ void put_library(Printer *p)
 /* ---- the header ---- */
 
 /* Returns "u8[1, 3, 224, 224]" */
-static const char *type_of(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
+const char *library_shape(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
 {
   Arena *a = p->c->arena;
   return arena_printf(a, "%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank));
@@ -219,16 +219,18 @@ static void put_types(Printer *p, uint32_t block)
   const ampc_block *b = &g->blocks[block];
   const char *in = b->n_sizes ? "  " : "";
   for (uint32_t i = 0; i < b->n_sizes; i++)
-    EMIT(p, "%s%s = %lld%s", i ? ", " : " *   ", size_name(p, &b->size[i]),
+    EMIT(p, "%s%s = %lld%s", i ? ", " : " *   ", library_size(p, &b->size[i]),
          (long long)b->size[i].size, i + 1 < b->n_sizes ? "" : ":\n");
   for (uint32_t i = 0; i < b->n_sources; i++) {
     const ampc_source *s = &g->sources[b->first_source + i];
-    EMIT(p, " *   %s%s  %s\n", in, library_argument(p, s), type_of(p, s->dtype, s->dim, s->rank));
+    EMIT(p, " *   %s%s  %s\n", in, library_argument(p, s),
+         library_shape(p, s->dtype, s->dim, s->rank));
   }
   for (uint32_t i = 0; i < g->n_outputs; i++) {
     const ampc_output_desc *o = &g->outputs[i];
     if (o->block == block)
-      EMIT(p, " *   %s%s  %s\n", in, result_name(p, o), type_of(p, o->dtype, o->dim, o->rank));
+      EMIT(p, " *   %s%s  %s\n", in, library_result(p, o),
+           library_shape(p, o->dtype, o->dim, o->rank));
   }
 }
 
@@ -260,7 +262,7 @@ void emit_header(Compile *c, Text *out)
   const char *job = library_job(&p), *guard = guard_of(&p);
   EMIT(&p, "// %s: what %s offers to other programs, made with --library. Written by ampc.\n",
        comment_of(&p, g->name), comment_of(&p, g->source));
-  seal_put(&p);
+  seal_put(&p, "//");
   EMIT(&p, "#ifndef %s\n#define %s\n#include <stdint.h>\n", guard, guard);
   EMIT(&p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   EMIT(&p,
@@ -286,7 +288,7 @@ void emit_header(Compile *c, Text *out)
   if (classes) EMIT(&p, "\n/* The names of the classes, by number. */\nextern %s;\n", classes);
   put_columns(&p, false);
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_first(g, i)) put_declaration(&p, i);
+    if (library_is_first(g, i)) put_declaration(&p, i);
   put_loop_header(&p);
   EMIT(&p, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   seal_close(out, from);

@@ -6,23 +6,23 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool is_loop_block(const ampc_program *g, uint32_t block)
+bool library_is_loop(const ampc_program *g, uint32_t block)
 {
   const ampc_block *b = &g->blocks[block];
   return b->kind != AMPC_INFER && b->n_sources &&
          g->sources[b->first_source].kind == AMPC_SOURCE_GIVEN;
 }
 
-static bool has_loop(const ampc_program *g)
+bool library_has_loop(const ampc_program *g)
 {
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_loop_block(g, i)) return true;
+    if (library_is_loop(g, i)) return true;
   return false;
 }
 
 bool library_reserves(const ampc_program *g, const char *name)
 {
-  if (!has_loop(g)) return false;
+  if (!library_has_loop(g)) return false;
   static const char *const taken[] = {"create", "step", "eval",         "precision",
                                       "set",    "save", "save_weights", "load"};
   static const char *const begins[] = {"step_", "eval_", "get_"};
@@ -34,30 +34,31 @@ bool library_reserves(const ampc_program *g, const char *name)
 }
 
 /* Returns "step", "eval", or with the block's number if there are several of its kind: "step_2". */
-static const char *verb_of(Printer *p, uint32_t block)
+const char *library_verb(Printer *p, uint32_t block)
 {
   const ampc_program *g = p->c->program;
   uint32_t all = 0, own = 0;
   const char *verb = g->blocks[block].kind == AMPC_TRAIN ? "step" : "eval";
   for (uint32_t i = 0; i < g->n_blocks; i++) {
-    if (g->blocks[i].kind != g->blocks[block].kind || !is_loop_block(g, i)) continue;
+    if (g->blocks[i].kind != g->blocks[block].kind || !library_is_loop(g, i)) continue;
     all++;
     own += i <= block;
   }
   return all == 1 ? verb : arena_printf(p->c->arena, "%s_%u", verb, own);
 }
 
-/* Returns "clothes_metrics" or "clothes_eval_metrics", with the block's number as in verb_of. */
-static const char *struct_name(Printer *p, uint32_t block)
+/* Returns "clothes_metrics" or "clothes_eval_metrics", with the block's number as in library_verb.
+ */
+const char *library_struct(Printer *p, uint32_t block)
 {
   bool train = p->c->program->blocks[block].kind == AMPC_TRAIN;
   return arena_printf(p->c->arena, "%s_%smetrics%s", library_job(p), train ? "" : "eval_",
-                      verb_of(p, block) + strlen(train ? "step" : "eval"));
+                      library_verb(p, block) + strlen(train ? "step" : "eval"));
 }
 
-static const char *get_name(Printer *p, uint32_t block)
+const char *library_get(Printer *p, uint32_t block)
 {
-  const char *job = library_job(p), *rest = struct_name(p, block) + strlen(job);
+  const char *job = library_job(p), *rest = library_struct(p, block) + strlen(job);
   return arena_printf(p->c->arena, "%s_get%s", job, rest);
 }
 
@@ -77,14 +78,14 @@ static const char *run_signature(Printer *p, uint32_t block, bool on_device)
 {
   const ampc_block *b = &p->c->program->blocks[block];
   return arena_printf(p->c->arena, "int %s_%s%s(struct ampc_runtime *rt, %sint64_t samples, %s)",
-                      library_job(p), verb_of(p, block), on_device ? "_on" : "",
+                      library_job(p), library_verb(p, block), on_device ? "_on" : "",
                       on_device ? "void *stream, " : "", arguments(p, b));
 }
 
 static const char *get_signature(Printer *p, uint32_t block)
 {
   return arena_printf(p->c->arena, "int %s(struct ampc_runtime *rt, struct %s *out)",
-                      get_name(p, block), struct_name(p, block));
+                      library_get(p, block), library_struct(p, block));
 }
 
 /* The functions of the run. In the texts but `body`, %s is the job's prefix. */
@@ -137,8 +138,8 @@ static void put_structs(Printer *p)
   EMIT(p, "struct %s_state {\n  int64_t steps, skipped;\n  double scale;\n};\n", library_job(p));
   for (uint32_t i = 0; i < g->n_blocks; i++) {
     const ampc_block *b = &g->blocks[i];
-    if (!is_loop_block(g, i) || !b->n_metrics) continue;
-    EMIT(p, "struct %s {\n", struct_name(p, i));
+    if (!library_is_loop(g, i) || !b->n_metrics) continue;
+    EMIT(p, "struct %s {\n", library_struct(p, i));
     for (uint32_t k = 0; k < b->n_metrics; k++)
       EMIT(p, "  double %s;\n", identifier(p->c->arena, g->metrics[b->first_metric + k].name));
     EMIT(p, "};\n");
@@ -148,11 +149,11 @@ static void put_structs(Printer *p)
 void put_loop_declarations(Printer *p)
 {
   const ampc_program *g = p->c->program;
-  if (!has_loop(g)) return;
+  if (!library_has_loop(g)) return;
   put_structs(p);
   for (int i = 0; i < FUNCTIONS; i++) EMIT_WRAPPED(p, "    ", "%s;\n", function_head(p, i));
   for (uint32_t i = 0; i < g->n_blocks; i++) {
-    if (!is_loop_block(g, i)) continue;
+    if (!library_is_loop(g, i)) continue;
     for (int on = 0; on < 2; on++) EMIT_WRAPPED(p, "    ", "%s;\n", run_signature(p, i, on));
     if (g->blocks[i].n_metrics) EMIT_WRAPPED(p, "    ", "%s;\n", get_signature(p, i));
   }
@@ -180,14 +181,14 @@ static void put_run(Printer *p, uint32_t block, bool on_device)
 void put_loop_functions(Printer *p)
 {
   const ampc_program *g = p->c->program;
-  if (!has_loop(g)) return;
+  if (!library_has_loop(g)) return;
   for (int i = 0; i < FUNCTIONS; i++) {
     EMIT_WRAPPED(p, "    ", "%s\n", function_head(p, i));
     EMIT(p, "{\n  %s\n}\n", functions[i].body);
   }
   for (uint32_t i = 0; i < g->n_blocks; i++) {
     const ampc_block *b = &g->blocks[i];
-    if (!is_loop_block(g, i)) continue;
+    if (!library_is_loop(g, i)) continue;
     for (int on = 0; on < 2; on++) put_run(p, i, on);
     if (!b->n_metrics) continue;
     EMIT_WRAPPED(p, "    ", "%s\n", get_signature(p, i));
@@ -215,7 +216,7 @@ static void put_loop_block(Printer *p, uint32_t block)
   const ampc_program *g = p->c->program;
   const ampc_block *b = &g->blocks[block];
   bool train = b->kind == AMPC_TRAIN;
-  const char *verb = verb_of(p, block);
+  const char *verb = library_verb(p, block);
   char *size = arena_printf(p->c->arena, "%s_%s_SAMPLES", library_job(p), verb);
   for (char *c = size; *c; c++) *c = (char)toupper((unsigned char)*c);
   EMIT(p, "\nenum { %s = %lld };\n", size, (long long)b->batch);
@@ -260,7 +261,7 @@ void put_loop_header(Printer *p)
 {
   const ampc_program *g = p->c->program;
   const char *job = library_job(p);
-  if (!has_loop(g)) return;
+  if (!library_has_loop(g)) return;
   EMIT(p, "\n/* ---- training: see docs/c_api.md ---- */\n\n");
   EMIT(p,
        "/* steps: attempted so far. skipped: those of them in which a gradient was not finite, so "
@@ -274,5 +275,5 @@ void put_loop_header(Printer *p)
     EMIT_WRAPPED(p, "    ", "%s;\n", function_head(p, i));
   }
   for (uint32_t i = 0; i < g->n_blocks; i++)
-    if (is_loop_block(g, i)) put_loop_block(p, i);
+    if (library_is_loop(g, i)) put_loop_block(p, i);
 }

@@ -424,8 +424,9 @@ static void put_program(Printer *p, const ampc_program *g)
   EMIT(p, ".config = %s,\n", quoted(p, g->config));
   if (g->classes) EMIT(p, ".classes = %s,\n", quoted(p, g->classes));
   if (g->columns) EMIT_WRAPPED(p, "    ", ".columns = %s,\n", quoted(p, g->columns));
-  EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,\n",
-       (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64));
+  EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,%s\n",
+       (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64),
+       g->own_products ? " .own_products = true," : "");
   put_scaler(p, &g->scaler);
   if (g->weights != AMPC_F32 || g->moments != AMPC_F32)
     EMIT(p, ".weights = %s, .moments = %s,\n", ampc_type_of(g->weights)->constant,
@@ -434,8 +435,10 @@ static void put_program(Printer *p, const ampc_program *g)
   put_tables(p, g);
   const char *members =
       g->members > 1 ? arena_printf(p->c->arena, ", .members = %u", g->members) : "";
-  EMIT(p, "%s%s};\n",
-       is_cpu_target(p->c) ? ".processor = AMPC_PROCESSOR" : ".find_kernel = find_kernel", members);
+  const char *links = is_cpu_target(p->c) && !g->own_products ? ", .links = &ampc_onednn" : "";
+  EMIT(p, "%s%s%s};\n",
+       is_cpu_target(p->c) ? ".processor = AMPC_PROCESSOR" : ".find_kernel = find_kernel", links,
+       members);
   p->indent--;
 }
 
@@ -457,7 +460,7 @@ static void put_head(Printer *p, const ampc_program *g, bool with_main)
        "it: "
        "ampc --build-line.\n",
        with_main ? "main()" : "the library's functions");
-  seal_put(p);
+  seal_put(p, "//");
   put_contents(p);
   EMIT(p, "\n#include \"ampc_rt.h\"\n%s\n",
        p->c->program->n_metrics ? "#include \"ampc_metrics.h\"\n" : "");

@@ -7,6 +7,9 @@
  * programs instead of main(); emit_header declares them. */
 void emit_program(Compile *c, Text *out, bool with_main);
 void emit_header(Compile *c, Text *out);
+/* Prints the same declarations as a module of Fortran. Returns false after errors: Fortran does not
+ * have all names of C. */
+bool emit_fortran(Compile *c, Text *out);
 
 /* Prints name, shape and type of each parameter, a line each; last "total N parameters". */
 void emit_params(Compile *c, Text *out);

@@ -5,24 +5,27 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define WORDS "// As ampc wrote it: xxh64 "
-#define MARK  "\n" WORDS /* at the beginning of a line: no comment of the job can be there */
+#define WORDS " As ampc wrote it: xxh64 "
 #define ZEROS "0000000000000000"
 
 enum { DIGITS = sizeof ZEROS - 1, HEAD = 4096 /* the line is in the first bytes of a text */ };
 
-void seal_put(Printer *p)
+void seal_put(Printer *p, const char *comment)
 {
-  EMIT(p, WORDS ZEROS "; -o replaces an edited text only with --force.\n");
+  EMIT(p, "%s" WORDS ZEROS "; -o replaces an edited text only with --force.\n", comment);
 }
 
-/* Returns the digits in the seal of a text; NULL if the text has no seal. */
+/* Returns the digits in the seal of a text; NULL if the text has no seal. The mark is at the
+ * beginning of a line, where no comment of the job can be. */
 static char *digits_of(const char *text, size_t size)
 {
-  size_t head = size < HEAD ? size : HEAD;
-  char *mark = memmem(text, head, MARK, sizeof MARK - 1);
-  if (!mark || (size_t)(mark - text) + sizeof MARK - 1 + DIGITS > size) return NULL;
-  return mark + sizeof MARK - 1;
+  static const char *const marks[] = {"\n//" WORDS, "\n!" WORDS};
+  for (size_t i = 0; i < 2; i++) {
+    size_t head = size < HEAD ? size : HEAD, n = strlen(marks[i]);
+    char *mark = memmem(text, head, marks[i], n);
+    if (mark && (size_t)(mark - text) + n + DIGITS <= size) return mark + n;
+  }
+  return NULL;
 }
 
 static void hash_text(const char *text, size_t size, const char *digits, char out[DIGITS + 1])

@@ -7,8 +7,8 @@
 #pragma once
 #include "compiler/kernel/printer.h"
 
-/* Prints the line of the seal, with zeros. */
-void seal_put(Printer *p);
+/* Prints the line of the seal, with zeros. `comment` begins a comment: "//", "!" in Fortran. */
+void seal_put(Printer *p, const char *comment);
 /* Writes the digits into the line of the text that begins at `from`, which is complete now. */
 void seal_close(Text *out, size_t from);
 

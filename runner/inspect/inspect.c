@@ -140,6 +140,8 @@ static int read_operands(const Operands *given, InspectCommand *cmd)
   if (status) return status;
   if (precisions) cmd->diff[1] = given->at[0];
   if (cmd->gpu.name) cmd->compile.target = gpu_find(cmd->gpu.name)->arch;
+  if (cmd->compile.no_onednn && strcmp(cmd->compile.target, "cpu") != 0)
+    return usage_error(program, "--no-onednn needs --arch cpu");
   cmd->compile.input = given->at[precisions];
   return 0;
 }

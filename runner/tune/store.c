@@ -33,6 +33,7 @@ static const char *key_of(const Tune *t, const Compile *c)
   }
   h = hash(h, t->train.data_dir, strlen(t->train.data_dir));
   h = hash(h, &t->compile->strict_rounding, sizeof t->compile->strict_rounding);
+  h = hash(h, &t->compile->no_onednn, sizeof t->compile->no_onednn);
   return arena_printf(t->arena, "%016llx %u steps, %u batches, %s, %s, seed %llu",
                       (unsigned long long)h, t->steps, t->batches, t->compile->target, t->gpu->name,
                       (unsigned long long)t->train.seed);

@@ -1,4 +1,4 @@
-/* Convolutions by oneDNN.
+/* Convolutions by oneDNN, or in programs without it by loops of our own.
  *
  * Note [shares]
  * As for products (Note [library threads]), our pool distributes the work and the library computes
@@ -19,7 +19,6 @@
 #include "conv_product.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/conv_sizes.h"
-#include "dnn.h"
 
 struct ConvCache {
   Pool *pool;
@@ -158,7 +157,8 @@ static ampc_status add(ConvCache *cache, const ampc_conv *d)
     cache->plans = plans;
     cache->room = room;
   }
-  if (!cache->engine && dnnl_engine_create(&cache->engine, dnnl_cpu, 0) != dnnl_success)
+  bool own = gemm_cache_is_own(cache->products);
+  if (!own && !cache->engine && dnnl_engine_create(&cache->engine, dnnl_cpu, 0) != dnnl_success)
     return ampc_fail(AMPC_RUN_FAILED, "oneDNN does not start on this machine");
   ampc_status status = conv_plan_create(cache->engine, d, &cache->plans[cache->n_plans]);
   if (status) return status;
@@ -247,10 +247,8 @@ static void run_share(Work *work, int64_t lane, int64_t share, int64_t slice, ch
    * multiplies what it reads by 0, so a NaN there makes the gradient NaN. */
   if (d->kind == AMPC_CONV_WEIGHT && plan->x_type == AMPC_BF16)
     memset(r.scratch, 0, (size_t)plan->scratch);
-  int threads = dnn_enter();
   const ConvOperands at = {.x = x_used, .w = w, .y = y_used, .workspace = r.scratch};
   dnnl_status_t bad = conv_plan_run(plan, lane, images, &at);
-  dnn_leave(threads);
   if (bad) atomic_store(&work->failed, (int)bad);
   if (x_used != x && d->kind == AMPC_CONV_DATA)
     convert_narrow(d->x_type, (float *)(void *)x_used, x, images * x_size);
@@ -298,9 +296,7 @@ static int pack_weights(Work *work, char *packed)
       pool_run(work->cache->pool, widen_task, &all, pool_threads(work->cache->pool));
       w = all.to;
     }
-    int threads = dnn_enter();
     bad = conv_plan_pack(plan, s, w, packed);
-    dnn_leave(threads);
   }
   return (int)bad;
 }
@@ -317,9 +313,7 @@ static int run_images(Work *work, const void *bias, char *room)
   }
   int bad = pack_weights(work, packed);
   if (bad) return bad;
-  int threads = dnn_enter();
   bad = (int)conv_plan_operands(plan, packed, bias);
-  dnn_leave(threads);
   if (bad) return bad;
   pool_run(work->cache->pool, image_task, work, (unsigned)work->n_lanes);
   return atomic_load(&work->failed);
@@ -397,9 +391,7 @@ static void run_slice(Work *work, int64_t lane, int64_t slice)
     if (s > 0) add_floats(r.part, r.sum, t->sum);
   }
   Finish finish = {d, r.part, work->w + slice * n * ampc_dtype_size(d->w_type), n};
-  int threads = dnn_enter();
   dnnl_status_t bad = conv_plan_unpack(plan, lane, r.sum, direct ? finish.to : r.part);
-  dnn_leave(threads);
   if (bad) atomic_store(&work->failed, (int)bad);
   if (!direct) finish_task(&finish, 0, 1);
 }
@@ -425,9 +417,7 @@ static int run_weight(Work *work)
   pool_run(pool, sum_task, work, (unsigned)work->n_lanes);
   if (atomic_load(&work->failed)) return atomic_load(&work->failed);
   pool_run(pool, join_task, work, pool_threads(pool));
-  int threads = dnn_enter();
   dnnl_status_t bad = conv_plan_unpack(plan, 0, rooms_of(work, 0).sum, direct ? work->w : plain);
-  dnn_leave(threads);
   if (bad || direct) return (int)bad;
   Finish finish = {d, plain, work->w, conv_weights(d)};
   pool_run(pool, finish_task, &finish, pool_threads(pool));
@@ -489,11 +479,7 @@ ampc_status cpu_conv_prepare(ConvCache *cache, const ampc_conv *d)
   if (status) return status;
   if (ampc_conv_tiling(d, cache->real64).product)
     return conv_by_product_prepare(cache->products, cache->real64, d);
-  if (find(cache, d)) return AMPC_OK;
-  int threads = dnn_enter();
-  status = add(cache, d);
-  dnn_leave(threads);
-  return status;
+  return find(cache, d) ? AMPC_OK : add(cache, d);
 }
 
 ampc_status cpu_conv_implementation(ConvCache *cache, const ampc_conv *d, const char **out)

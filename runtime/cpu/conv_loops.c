@@ -1,12 +1,14 @@
-/* Convolutions by loops of our own: Note [reference code] in conv_choice.c.
+/* Convolutions by loops of our own: Note [reference code] in conv_choice.c. Programs without oneDNN
+ * compute all convolutions by them.
  *
  * For one tap, the pixels of a line of y, along its last axis, read pixels of one line of x that
  * are a stride apart. All three kinds visit such pairs of lines in the same order. They differ in
- * what they add: y += x w, x += y w, w += x y. Channels are contiguous, so the innermost loops
- * vectorize. In a depthwise convolution, the innermost loop runs over all channels. In others, it
- * runs over the channels of one group of the result. So packed weights are
- * [tap, c / groups, k], or for a gradient of x [tap, k / groups, c]. */
+ * what they add: y += x w, x += y w, w += x y. In a depthwise convolution, the innermost loop runs
+ * over all channels, which are contiguous. In others, each group of channels is a matrix product
+ * (product_loops.h). So packed weights are [tap, c / groups, k], or for a gradient of x
+ * [tap, k / groups, c]. */
 #include "conv_loops.h"
+#include "product_loops.h"
 #include <string.h>
 #include "common/level.h"
 #include "common/machine.h"
@@ -60,24 +62,28 @@ static inline void add_products(const float *restrict a, const float *restrict b
   for (int64_t i = 0; i < n; i++) sum[i] += a[i] * b[i];
 }
 
-static inline void add_scaled(float a, const float *restrict b, float *restrict sum, int64_t n)
-{
-  for (int64_t i = 0; i < n; i++) sum[i] += a * b[i];
-}
-
-/* Adds a tap to a pixel `to`: for each group, the products of the channels of pixel `from`. */
-static inline void add_pixel(const Lines *l, const float *from, int64_t from_each, float *to,
-                             int64_t to_each, int64_t to_all)
-{
-  for (int64_t g = 0; g < l->d->groups; g++)
-    for (int64_t i = 0; i < from_each; i++)
-      add_scaled(from[g * from_each + i], l->w + i * to_all + g * to_each, to + g * to_each,
-                 to_each);
-}
-
 static inline bool is_depthwise(const Lines *l)
 {
   return l->c_each == 1 && l->k_each == 1;
+}
+
+/* Adds a tap by one matrix product for each group. */
+static void group_lines(const Lines *l)
+{
+  const LoopProduct all[] = {[AMPC_CONV_FORWARD] = {l->n, l->k_each, l->c_each, l->x, l->w,
+                                                    l->x_step, 1, l->k, 1, l->y, l->y_step, true},
+                             [AMPC_CONV_DATA] = {l->n, l->c_each, l->k_each, l->y, l->w, l->y_step,
+                                                 1, l->c, 1, l->x, l->x_step, true},
+                             [AMPC_CONV_WEIGHT] = {l->c_each, l->k_each, l->n, l->x, l->y, 1,
+                                                   l->x_step, l->y_step, 1, l->w, l->k, true}};
+  for (int64_t g = 0; g < l->d->groups; g++) {
+    LoopProduct p = all[l->d->kind];
+    bool data = l->d->kind == AMPC_CONV_DATA;
+    p.a += g * (data ? l->k_each : l->c_each);
+    p.b += g * (data ? l->c_each : l->k_each);
+    p.c += g * (data ? l->c_each : l->k_each);
+    product_loops_run(&p);
+  }
 }
 
 static inline __attribute__((always_inline)) void forward_lines(const Lines *l)
@@ -85,10 +91,7 @@ static inline __attribute__((always_inline)) void forward_lines(const Lines *l)
   for (int64_t i = 0; i < l->n; i++) {
     const float *x = l->x + i * l->x_step;
     float *y = l->y + i * l->y_step;
-    if (is_depthwise(l))
-      add_products(x, l->w, y, l->k);
-    else
-      add_pixel(l, x, l->c_each, y, l->k_each, l->k);
+    add_products(x, l->w, y, l->k);
   }
 }
 
@@ -97,10 +100,7 @@ static inline __attribute__((always_inline)) void data_lines(const Lines *l)
   for (int64_t i = 0; i < l->n; i++) {
     const float *y = l->y + i * l->y_step;
     float *x = l->x + i * l->x_step;
-    if (is_depthwise(l))
-      add_products(y, l->w, x, l->c);
-    else
-      add_pixel(l, y, l->k_each, x, l->c_each, l->c);
+    add_products(y, l->w, x, l->c);
   }
 }
 
@@ -115,18 +115,11 @@ static inline __attribute__((always_inline)) void add_block(const Lines *l, int6
 
 static inline __attribute__((always_inline)) void weight_lines(const Lines *l)
 {
-  int64_t whole = is_depthwise(l) ? l->k / BLOCK * BLOCK : 0;
+  int64_t whole = l->k / BLOCK * BLOCK;
   for (int64_t begin = 0; begin < whole; begin += BLOCK) add_block(l, begin);
   for (int64_t i = 0; i < l->n; i++) {
     const float *x = l->x + i * l->x_step, *y = l->y + i * l->y_step;
-    if (is_depthwise(l)) {
-      add_products(x + whole, y + whole, l->w + whole, l->k - whole);
-      continue;
-    }
-    for (int64_t c = 0; c < l->c; c++) {
-      int64_t first = c / l->c_each * l->k_each;
-      add_scaled(x[c], y + first, l->w + c % l->c_each * l->k + first, l->k_each);
-    }
+    add_products(x + whole, y + whole, l->w + whole, l->k - whole);
   }
 }
 
@@ -248,7 +241,7 @@ static void clear(const Walk *walk, int64_t images, const float *bias)
 
 void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, const ConvOperands *at)
 {
-  Walk walk = {.add = functions()->kind[d->kind], .x = at->x, .w = at->w, .y = at->y};
+  Walk walk = {.x = at->x, .w = at->w, .y = at->y};
   set_axes(d, walk.axis);
   walk.lines = (Lines){.d = d,
                        .c = d->c,
@@ -257,6 +250,7 @@ void conv_loops_run(const ampc_conv *d, int64_t images, int64_t filters, const C
                        .k_each = filters / d->groups,
                        .x_step = walk.axis[AXES - 1].stride * d->c,
                        .y_step = filters};
+  walk.add = is_depthwise(&walk.lines) ? functions()->kind[d->kind] : group_lines;
   clear(&walk, images, at->bias);
   for (int64_t n = 0; n < images; n++)
     for (int64_t i = 0; i < walk.axis[0].out; i++)

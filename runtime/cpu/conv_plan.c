@@ -1,7 +1,7 @@
-/* Convolutions as oneDNN primitives, or by loops of our own. Calls must be between dnn_enter and
- * dnn_leave. */
+/* Convolutions as oneDNN primitives, or by loops of our own. */
 #include "conv_choice.h"
 #include "conv_loops.h"
+#include "dnn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "runtime/base/out_of_memory.h"
@@ -63,20 +63,29 @@ static dnnl_status_t make_objects(ConvPlan *p, dnnl_engine_t engine, const Choic
   return bad;
 }
 
+static dnnl_status_t use_loops(ConvPlan *p)
+{
+  p->x_type = p->w_type = p->y_type = AMPC_F32;
+  p->loops = true;
+  snprintf(p->name, sizeof p->name, "loops");
+  return dnnl_success;
+}
+
 /* Makes the library's objects. If loops compute the convolution, makes none. */
 static dnnl_status_t make(ConvPlan *p, dnnl_engine_t engine)
 {
   Choice choice = {0};
+  if (!engine) return use_loops(p);
+  int threads = dnn_enter();
   bool room = !out_of_memory_near();
   dnnl_status_t bad = room ? conv_choose(p, engine, &choice) : dnnl_out_of_memory;
   if (!bad) {
     bad = make_objects(p, engine, &choice);
   } else if (bad != dnnl_out_of_memory) {
-    bad = dnnl_success;
-    p->loops = true;
-    snprintf(p->name, sizeof p->name, "loops");
+    bad = use_loops(p);
   }
   conv_choice_free(&choice);
+  dnn_leave(threads);
   return bad;
 }
 
@@ -104,9 +113,8 @@ ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan 
                    (long long)conv_taps(d), (int)bad);
 }
 
-void conv_plan_free(ConvPlan *p)
+static void free_objects(ConvPlan *p)
 {
-  if (!p) return;
   for (int64_t i = 0; p->lane && i < p->lanes; i++) {
     ConvLane *l = &p->lane[i];
     for (int j = 0; j < 2; j++) {
@@ -123,6 +131,12 @@ void conv_plan_free(ConvPlan *p)
   dnnl_primitive_destroy(p->reorder);
   dnnl_memory_destroy(p->packed);
   dnnl_memory_destroy(p->bias);
+}
+
+void conv_plan_free(ConvPlan *p)
+{
+  if (!p) return;
+  if (!p->loops) free_objects(p);
   free(p->lane);
   free(p);
 }
@@ -137,7 +151,10 @@ static dnnl_status_t reorder(ConvPlan *p, int64_t lane, void *plain, void *packe
   if (!bad) bad = dnnl_memory_set_data_handle(l->packed, packed);
   dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, weight ? l->packed : l->plain},
                             {DNNL_ARG_TO, weight ? l->plain : l->packed}};
-  return bad ? bad : dnnl_primitive_execute(p->reorder, l->stream, 2, args);
+  int threads = dnn_enter();
+  if (!bad) bad = dnnl_primitive_execute(p->reorder, l->stream, 2, args);
+  dnn_leave(threads);
+  return bad;
 }
 
 dnnl_status_t conv_plan_pack(ConvPlan *p, int64_t slice, const void *plain, char *packed)
@@ -191,5 +208,8 @@ dnnl_status_t conv_plan_run(ConvPlan *p, int64_t lane, int64_t images, const Con
                             {DNNL_ARG_SCRATCHPAD, l->scratch},
                             {DNNL_ARG_BIAS, p->bias}};
   int n = p->desc.has_bias ? 5 : 4;
-  return bad ? bad : dnnl_primitive_execute(p->run[which], l->stream, n, args);
+  int threads = dnn_enter();
+  if (!bad) bad = dnnl_primitive_execute(p->run[which], l->stream, n, args);
+  dnn_leave(threads);
+  return bad;
 }

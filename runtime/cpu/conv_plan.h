@@ -33,6 +33,7 @@ typedef struct ConvPlan {
   ConvLane *lane;
 } ConvPlan;
 
+/* `engine`: NULL for loops, without oneDNN. */
 ampc_status conv_plan_create(dnnl_engine_t engine, const ampc_conv *d, ConvPlan **out);
 void conv_plan_free(ConvPlan *plan);
 /* Packs a slice of the weights. Call it for all slices before the first share runs, except for a

@@ -183,7 +183,7 @@ static void narrow_task(void *context, unsigned block, unsigned n_blocks)
 
 /* Returns the tiling on this machine. The library takes some operands without widening, so they
  * need no panels. Their space then holds columns, and parts are larger. */
-static ConvTiling tiling_of(const ampc_conv *d, bool real64)
+static ConvTiling tiling_of(const GemmCache *products, const ampc_conv *d, bool real64)
 {
   ConvTiling t = ampc_conv_tiling(d, real64);
   int64_t all = all_columns(d), rows = t.images * conv_out_pixels(d);
@@ -191,7 +191,8 @@ static ConvTiling tiling_of(const ampc_conv *d, bool real64)
   int64_t column = rows * size;
   bool weight = d->kind == AMPC_CONV_WEIGHT;
   bool bias = !d->has_bias || d->bias_type == AMPC_F32 || d->bias_type == d->x_type;
-  bool native = library_takes(d->x_type) && d->y_type == d->x_type && bias &&
+  bool native = !gemm_cache_is_own(products) && library_takes(d->x_type) &&
+                d->y_type == d->x_type && bias &&
                 (d->w_type == d->x_type || (weight && d->w_type == AMPC_F32));
   if (real64 || !native || t.depth == all) return t;
   if (t.total / column >= all) t.sum = 0;
@@ -265,7 +266,7 @@ static ampc_conv some_images(const Job *job, int64_t first)
 
 ampc_status conv_by_product_prepare(GemmCache *products, bool real64, const ampc_conv *d)
 {
-  Job job = {.d = d, .tiling = tiling_of(d, real64), .real64 = real64};
+  Job job = {.d = d, .tiling = tiling_of(products, d, real64), .real64 = real64};
   ampc_status status = AMPC_OK;
   for (int64_t first = 0; first < d->n; first += job.tiling.images) {
     ampc_conv some = some_images(&job, first);
@@ -297,7 +298,7 @@ ampc_status conv_by_product(Pool *pool, GemmCache *products, bool real64, const 
                             const ConvOperands *at)
 {
   Job job = {.d = d,
-             .tiling = tiling_of(d, real64),
+             .tiling = tiling_of(products, d, real64),
              .real64 = real64,
              .pool = pool,
              .products = products,

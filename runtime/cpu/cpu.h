@@ -4,8 +4,10 @@
 #include "pool.h"
 
 typedef struct GemmCache GemmCache; /* primitives of a program's products, made once */
-GemmCache *gemm_cache_create(Pool *pool, bool real64); /* NULL: out of memory; keep `pool` */
+/* Returns NULL if memory runs out. `pool` must outlive the cache. `own`: without oneDNN. */
+GemmCache *gemm_cache_create(Pool *pool, bool real64, bool own);
 void gemm_cache_free(GemmCache *cache);
+bool gemm_cache_is_own(const GemmCache *cache);
 int64_t gemm_cache_bytes(const GemmCache *cache); /* bytes of the library's scratch space */
 /* Makes the primitives of the product, so that gemm_cache_bytes counts their scratch space. */
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g);
@@ -15,7 +17,8 @@ bool cpu_takes(const ampc_dtype *types, int n, bool real64);
 ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *at);
 
 typedef struct ConvCache ConvCache; /* objects of a program's convolutions, made once */
-/* Returns NULL if memory runs out. `pool` and `products` must outlive the cache. */
+/* Returns NULL if memory runs out. `pool` and `products` must outlive the cache. If the products
+ * are own, so are the convolutions. */
 ConvCache *conv_cache_create(Pool *pool, GemmCache *products, bool real64);
 void conv_cache_free(ConvCache *cache);
 int64_t conv_cache_bytes(const ConvCache *cache); /* bytes of scratch outside the workspaces */

@@ -212,7 +212,7 @@ ampc_status cpu_device_open(const ampc_program *p, Device **out)
   if (!cpu) return ampc_fail(AMPC_RUN_FAILED, "out of memory opening the cpu device");
   cpu->device = (Device){.ops = &cpu_ops, .name = "cpu", .host_memory = true, .inputs = 1};
   cpu->pool = pool_create(ampc_processors());
-  if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64);
+  if (cpu->pool) cpu->products = gemm_cache_create(cpu->pool, p->real64, p->own_products);
   if (cpu->products) cpu->convolutions = conv_cache_create(cpu->pool, cpu->products, p->real64);
   *out = &cpu->device;
   if (cpu->convolutions) return AMPC_OK;

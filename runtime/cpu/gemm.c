@@ -1,4 +1,4 @@
-/* Matrix products by oneDNN.
+/* Matrix products by oneDNN, or in programs without it by loops of our own.
  *
  * Note [library threads]
  * A product is divided into blocks of C whose sizes depend only on its shape. The device's pool
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "primitive.h"
+#include "product_loops.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/gemm_tiling.h"
@@ -25,7 +26,7 @@ enum { EDGE = 256, MAX_BLOCKS = 64, SMALL = 1 << 20, CHUNK = 256 };
 struct GemmCache {
   Pool *pool;
   bool real64;
-  PrimitiveCache *primitives;
+  PrimitiveCache *primitives; /* NULL: without oneDNN */
 };
 
 typedef struct GemmCall {
@@ -188,6 +189,26 @@ static void clear_block(const GemmCall *p, const BlockPlace *at)
     memset((float *)at->at.c + r * ldc, 0, (size_t)at->n * sizeof(float));
 }
 
+/* Multiplies by our own loops. */
+static void multiply_own(const GemmCall *p, const BlockPlace *at)
+{
+  const ampc_gemm *g = p->g;
+  const GemmTiling *t = &p->tiling;
+  int64_t lda = t->a.used ? t->a.ld : g->lda, ldb = t->b.used ? t->b.ld : g->ldb;
+  product_loops_run(&(LoopProduct){.m = at->m,
+                                   .n = at->n,
+                                   .k = p->k,
+                                   .a = at->at.a,
+                                   .b = at->at.b,
+                                   .a_row = g->trans_a ? 1 : lda,
+                                   .a_depth = g->trans_a ? lda : 1,
+                                   .b_depth = g->trans_b ? 1 : ldb,
+                                   .b_column = g->trans_b ? ldb : 1,
+                                   .c = at->at.c,
+                                   .c_row = t->c.used ? t->c.ld : g->ldc,
+                                   .add = p->p0 > 0 || g->accumulate});
+}
+
 /* Runs this lane's blocks: every n_lanes-th block of the tile, in all entries. */
 static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
 {
@@ -198,6 +219,8 @@ static void multiply_task(void *context, unsigned lane, unsigned n_lanes)
       multiply_real64(p, &at);
     } else if (p->k == 0) {
       clear_block(p, &at);
+    } else if (!p->cache->primitives) {
+      multiply_own(p, &at);
     } else {
       Primitive *primitive = p->primitive[at.m < p->block_m][at.n < p->block_n];
       int bad = primitive_run(p->cache->primitives, primitive, lane, &at.at);
@@ -236,7 +259,7 @@ static bool has_blocks(int64_t blocks, int64_t whole, int64_t last, bool smaller
  * column may be smaller. */
 static ampc_status find_primitives(GemmCall *p)
 {
-  if (p->real64 || p->k == 0) return AMPC_OK;
+  if (p->real64 || p->k == 0 || !p->cache->primitives) return AMPC_OK;
   PrimitiveKey key = key_of(p);
   int64_t last_m = p->m - (p->blocks_m - 1) * p->block_m;
   int64_t last_n = p->n - (p->blocks_n - 1) * p->block_n;
@@ -337,7 +360,7 @@ static ampc_status run_piece(GemmCall *p, unsigned shares)
   p->k = least(p->tiling.kt, p->g->k - p->p0);
   ampc_status status = find_primitives(p);
   if (status || p->prepare) return status;
-  status = primitive_cache_allocate(p->cache->primitives);
+  if (p->cache->primitives) status = primitive_cache_allocate(p->cache->primitives);
   if (status) return status;
   if (p->tiling.a.used || p->tiling.b.used) pool_run(pool, widen_task, p, shares);
   pool_run(pool, multiply_task, p, shares);
@@ -395,14 +418,14 @@ static ampc_status check(const ampc_gemm *g, bool real64)
   return AMPC_OK;
 }
 
-GemmCache *gemm_cache_create(Pool *pool, bool real64)
+GemmCache *gemm_cache_create(Pool *pool, bool real64, bool own)
 {
   GemmCache *cache = calloc(1, sizeof *cache);
   if (!cache) return NULL;
   cache->pool = pool;
   cache->real64 = real64;
-  cache->primitives = primitive_cache_create(pool_threads(pool));
-  if (cache->primitives) return cache;
+  if (!own) cache->primitives = primitive_cache_create(pool_threads(pool));
+  if (own || cache->primitives) return cache;
   free(cache);
   return NULL;
 }
@@ -416,7 +439,12 @@ void gemm_cache_free(GemmCache *cache)
 
 int64_t gemm_cache_bytes(const GemmCache *cache)
 {
-  return primitive_cache_bytes(cache->primitives);
+  return cache->primitives ? primitive_cache_bytes(cache->primitives) : 0;
+}
+
+bool gemm_cache_is_own(const GemmCache *cache)
+{
+  return !cache->primitives;
 }
 
 /* Whether the library takes this bias together with operands that are not widened. */
@@ -430,13 +458,14 @@ static void choose_types(GemmCall *p)
 {
   const ampc_gemm *g = p->g;
   bool narrow_c = g->c_type == g->a_type && !g->relu && has_fitting_bias(g);
-  p->native = library_takes(g->a_type) && g->b_type == g->a_type && g->k > 0;
+  p->native =
+      p->cache->primitives && library_takes(g->a_type) && g->b_type == g->a_type && g->k > 0;
   ampc_gemm in_place = *g;
   if (p->native) in_place.a_type = in_place.b_type = AMPC_F32, in_place.tf32 = false;
   if (p->native && narrow_c) in_place.c_type = AMPC_F32;
   p->tiling = ampc_gemm_tiling(&in_place, p->real64);
-  p->fused_bias = g->has_bias && !p->real64 && g->k > 0 && !p->tiling.c.used &&
-                  (p->native ? has_fitting_bias(g) : g->bias_type == AMPC_F32);
+  p->fused_bias = g->has_bias && p->cache->primitives && !p->real64 && g->k > 0 &&
+                  !p->tiling.c.used && (p->native ? has_fitting_bias(g) : g->bias_type == AMPC_F32);
 }
 
 /* Computes the tiles one after the other, because they share the workspace. */

@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* Programs that use oneDNN refer to this (ampc_program.links), so that they link it. */
+extern const int ampc_onednn;
+
 /* ---- a runtime: one program on one device ---- */
 
 /* Creates a runtime, with all spaces zeroed and STATE filled. Does not initialize weights.

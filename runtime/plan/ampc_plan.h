@@ -135,6 +135,7 @@ typedef struct ampc_program {
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */
+  bool own_products;     /* CPU: loops of ampc compute products and convolutions, not oneDNN */
   ampc_scaler_desc scaler;
   /* types in the spaces: weights of MASTER, moments of MOMENT*. AMPC_F32 or AMPC_BF16. The host
    * reads and writes them as f32: ampc_read_param */
@@ -163,6 +164,7 @@ typedef struct ampc_program {
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
   const char *processor; /* emitted for the CPU: AMPC_PROCESSOR in that file; else NULL */
+  const int *links;      /* emitted for the CPU with oneDNN: &ampc_onednn; else NULL */
   uint32_t ranks;        /* processes for which ampc_process_bytes counts; 0 counts as 1 */
   uint32_t members; /* shares of a batch that train together, in one process or several; 0 counts
                        as 1 */

@@ -26,6 +26,11 @@ passes "the program is built" sh -c "$(line)"
 passes "it trains" qemu-aarch64 ./job -q --device cpu --steps 2 --data-dir data
 passes "the program for a level is built" sh -c "$(line --march=armv8.2-a+fp16)"
 passes "it trains" qemu-aarch64 ./job -q --device cpu --steps 2 --data-dir data
+passes "ampc without oneDNN" pc/bin/ampc --no-onednn -o own.c data/job.amp
+passes "a static program without oneDNN" sh -c "$(pc/bin/ampc --no-onednn --build-line --static --cross aarch64 -o own.c data/job.amp)"
+passes "it trains" qemu-aarch64 ./own -q --seed 1 --steps 3 --data-dir data --save there
+passes "amp trains" "$amp" train -q --device cpu --no-onednn --seed 1 --steps 3 --save here data/job.amp
+same "the same bits on both processors" there here
 
 # ---- a project ----
 cat >board.cmake <<'CMAKE'

@@ -57,6 +57,9 @@ both "steps of four kinds" 2e-2 --log 1 "$models/../tests/simt/every.amp"
 # Its products with one row or column find no algorithm: one note, and the job trains.
 [ "$(grep -c "^note: product of f16 \[8, 1\] and f16 \[1, 16\] .*by our own kernel" "$work/cuda")" = 1 ] ||
   { cat "$work/cuda" && fail "products with one row or column"; }
+LD_LIBRARY_PATH=$mock "$amp" train --device cuda --no-onednn "$mlp" >"$work/own" 2>&1 && fail "--no-onednn on a GPU"
+grep -q -e '--no-onednn is for the CPU' "$work/own" || fail "--no-onednn on a GPU: $(cat "$work/own")"
+
 # If cuBLASLt refuses every product and cuDNN is off, ampc's own kernels compute everything.
 MOCK_BLAS_UNFIT=100 both "cnn, products of our own" 2e-3 --no-cudnn --steps 3 --log 1 --set train.batch=4 \
   --set eval.steps=1 --set eval.batch=4 "$cnn"

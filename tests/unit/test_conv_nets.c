@@ -416,7 +416,7 @@ static int check_all(dnnl_cpu_isa_t isa, size_t step)
   make_numbers();
   char *result = malloc((size_t)NUMBERS * sizeof(float));
   pool = pool_create(2);
-  products = gemm_cache_create(pool, false);
+  products = gemm_cache_create(pool, false, false);
   MUST(result && pool && products);
   for (size_t i = 0; i < CONVOLUTIONS; i += step) {
     ConvCache *cache = conv_cache_create(pool, products, false); /* its primitives take memory */

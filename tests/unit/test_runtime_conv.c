@@ -544,14 +544,12 @@ static void kept(void)
   conv_cache_free(cache);
 }
 
-int main(void)
+/* By oneDNN, or by loops of our own. */
+static void all(bool own)
 {
-  one = pool_create(1);
-  two = pool_create(2);
-  MUST(one && two);
-  products_one = gemm_cache_create(one, false);
-  products_two = gemm_cache_create(two, false);
-  products_real64 = gemm_cache_create(two, true);
+  products_one = gemm_cache_create(one, false, own);
+  products_two = gemm_cache_create(two, false, own);
+  products_real64 = gemm_cache_create(two, true, own);
   MUST(products_one && products_two && products_real64);
   cache_one = conv_cache_create(one, products_one, false);
   cache_two = conv_cache_create(two, products_two, false);
@@ -571,6 +569,15 @@ int main(void)
   gemm_cache_free(products_one);
   gemm_cache_free(products_two);
   gemm_cache_free(products_real64);
+}
+
+int main(void)
+{
+  one = pool_create(1);
+  two = pool_create(2);
+  MUST(one && two);
+  all(false);
+  all(true);
   pool_free(one);
   pool_free(two);
   return check_done();

@@ -11,6 +11,7 @@ typedef struct Matrix {
 } Matrix;
 
 static GemmCache *cache_plain, *cache_real64;
+static bool own; /* loops of our own compute */
 static uint32_t random_state = 1;
 
 static double random_number(void)
@@ -280,8 +281,8 @@ static void any_threads(void)
   Matrix c = matrix(AMPC_F32, false, 2 * g.stride_c), d = matrix(AMPC_F32, false, 2 * g.stride_c);
   void *workspace = malloc((size_t)g.workspace);
   Pool *five = pool_create(5), *one = pool_create(1);
-  GemmCache *cache_five = gemm_cache_create(five, false),
-            *cache_one = gemm_cache_create(one, false);
+  GemmCache *cache_five = gemm_cache_create(five, false, own),
+            *cache_one = gemm_cache_create(one, false, own);
   CHECK(cpu_gemm(cache_one, &g, &(GemmOperands){a.bytes, b.bytes, NULL, c.bytes, workspace}) ==
         AMPC_OK);
   CHECK(cpu_gemm(cache_five, &g, &(GemmOperands){a.bytes, b.bytes, NULL, d.bytes, workspace}) ==
@@ -324,12 +325,12 @@ static void refusals(void)
         AMPC_RUN_FAILED);
 }
 
-int main(void)
+/* By oneDNN, or by loops of our own. */
+static void all(Pool *pool, bool of_own)
 {
-  Pool *pool = pool_create(3);
-  MUST(pool);
-  cache_plain = gemm_cache_create(pool, false);
-  cache_real64 = gemm_cache_create(pool, true);
+  own = of_own;
+  cache_plain = gemm_cache_create(pool, false, own);
+  cache_real64 = gemm_cache_create(pool, true, own);
   MUST(cache_plain && cache_real64);
   every_type();
   large();
@@ -340,6 +341,14 @@ int main(void)
   refusals();
   gemm_cache_free(cache_plain);
   gemm_cache_free(cache_real64);
+}
+
+int main(void)
+{
+  Pool *pool = pool_create(3);
+  MUST(pool);
+  all(pool, false);
+  all(pool, true);
   pool_free(pool);
   return check_done();
 }

@@ -415,6 +415,7 @@ bool pass_plan(Compile *c)
   p->seed = g->seed;
   p->scaler = g->scaler;
   p->real64 = c->options.real64;
+  p->own_products = c->options.no_onednn;
   p->weights = g->weights;
   p->moments = g->moment_type;
   p->members = g->members > 1 ? g->members : 0;
