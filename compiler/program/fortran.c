@@ -4,6 +4,7 @@
  * Functions with arrays are interfaces to C. Functions with texts are wrappers, because texts of
  * Fortran have no NUL at their end. Private names have no underscore, so they differ from all names
  * that begin with the job's. */
+#include "ampc_metrics.h"
 #include "compiler/base/user_text.h"
 #include "compiler/diag/diag.h"
 #include "library.h"

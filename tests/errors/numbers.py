@@ -72,7 +72,7 @@ GIVEN = {
 # Sources: their files need not exist, because then only the number can be wrong.
 GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
 GIVEN |= {f"{source}.shape": "[8]" for source in ("npy", "npz", "safetensors", "raw")}
-GIVEN |= {"quantile.q": "0.5", "posinf": "1.0", "neginf": "-1.0"}
+GIVEN |= {"rotary_frequencies.dim": "4", "quantile.q": "0.5", "posinf": "1.0", "neginf": "-1.0"}
 GIVEN |= {"threshold": "0.5", "lerp.end": "x", "lerp.weight": "0.5", "repeats": "2", "upscale_factor": "2", "downscale_factor": "2",
           "fold.input": "x.reshape(-1, 16, 9)", "fold.output_size": "4", "Fold.output_size": "4", "fold.kernel_size": "2",
           "Fold.kernel_size": "2", "theta": "x[:, 0, :2, :3]", "affine_grid.size": "[2, 1, 3, 3]", "grid": "x[..., :2]", "x1": "x",
