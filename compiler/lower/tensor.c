@@ -4,32 +4,32 @@
 #include "evaluate.h"
 #include <stdlib.h>
 
+/* Sets *number to the number at the start of a text. Returns what follows; NULL: there is none. */
+static const char *read_number(Lower *l, const char *text, const char **number)
+{
+  char *rest;
+  text += strspn(text, " ");
+  strtod(text, &rest);
+  *number = arena_strndup(l->arena, text, (size_t)(rest - text));
+  return rest == text ? NULL : rest + strspn(rest, " ");
+}
+
 /* Finds the number of `ones(8) * 2.0` or `2.0 * ones(8)`, of which the call has this span. Returns
  * false if the call is a part of another expression. */
 static bool find_factor(Lower *l, Span call, const char **factor)
 {
   const Source *s = diag_place(l->c, call).source;
-  const char *before = s->text + (call.start - s->base), *end = s->text + (call.end - s->base);
-  const char *number = NULL, *star = NULL;
-  char *rest = NULL;
+  const char *from = s->text + (call.start - s->base), *end = s->text + (call.end - s->base);
   end += strspn(end, " ");
-  while (before > s->text && before[-1] == ' ') before--;
+  while (from > s->text && from[-1] == ' ') from--;
   if (*end == '*') {
-    number = end + 1;
-  } else if (before > s->text && before[-1] == '*') {
-    star = --before;
-    while (before > s->text && !strchr("(=,", before[-1])) before--;
-    number = before;
+    end = read_number(l, end + 1, factor);
+  } else if (from > s->text && from[-1] == '*') {
+    const char *star = --from;
+    while (from > s->text && !strchr("(=,", from[-1])) from--;
+    if (read_number(l, from, factor) != star) return false;
   }
-  if (number) {
-    number += strspn(number, " ");
-    strtod(number, &rest);
-    *factor = arena_strndup(l->arena, number, (size_t)(rest - number));
-    rest += strspn(rest, " ");
-    if (!**factor || (star && rest != star)) return false;
-    if (!star) end = rest;
-  }
-  return strchr("),;#}\r\n", *end) && before > s->text && strchr("(=,", before[-1]);
+  return end && strchr("),;#}\r\n", *end) && from > s->text && strchr("(=,", from[-1]);
 }
 
 /* Helps if a member shall be a tensor, as in `Parameter(ones(8))` or `mask = zeros(8, 8)`. Always
