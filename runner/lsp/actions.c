@@ -56,9 +56,10 @@ static const Message *find_message(const Analysis *a, const Compile *c, const Me
                                    const char *uri, uint32_t first, uint32_t last, uint32_t *count)
 {
   uint32_t n;
-  const Message *m = diag_kept(c, &n), *found = NULL;
+  const Message *list = diag_kept(c, &n), *found = NULL;
   *count = 0;
-  for (const Message *end = m + n; m < end; m++) {
+  for (uint32_t i = 0; i < n; i++) {
+    const Message *m = &list[i];
     if (!m->code || (m->severity != SEVERITY_error && strcmp(m->code, like->code) != 0)) continue;
     Place place = diag_place(c, m->span);
     bool file = place.source && place.source->file;

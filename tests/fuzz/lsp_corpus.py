@@ -25,7 +25,7 @@ def session(text):
         place = {"textDocument": {"uri": URI}, "position": {"line": line, "character": len(lines[line]) * i // 3}}
         out += [message("textDocument/" + method, place, i) for method in ("hover", "definition", "completion", "signatureHelp", "references",
                                                                                 "documentHighlight", "prepareRename")]
-        out.append(message("textDocument/rename", {**place, "newName": "renamed"}, i))
+    out.append(message("textDocument/rename", {**place, "newName": "renamed"}, 3))
     everything = {"start": {"line": 0, "character": 0}, "end": {"line": len(lines), "character": 0}}
     out += [*[message("textDocument/" + method, {"textDocument": {"uri": URI}, "range": everything}, 10)
               for method in ("inlayHint", "codeAction")],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What `amp lsp` edits and finds by name: cures, signatures, the places of a name, renames.
-usage: edits.py AMP AMPC
+usage: edits.py AMP AMPC [JOB...]   with jobs: only renames of all of their names
 """
 import os
 import re
@@ -311,6 +311,34 @@ def utf16(job, lib):
     s.c.close()
 
 
+def every_name(job):
+    """A rename of each name of a job has its place, or is refused for a reason that the text shows."""
+    c, done = Client(AMP), set()
+    with open(job, encoding="utf-8") as f:
+        text = f.read()
+    c.open(job, text)
+    c.diagnostics(job)
+    for i, line in enumerate(text.split("\n")):
+        for m in re.finditer(r"[A-Za-z_]\w*", re.sub(r'#.*|"[^"]*"', lambda m: " " * len(m[0]), line)):
+            at = {"line": i, "character": len(line[:m.start()].encode())}
+            if (i, at["character"]) in done:
+                continue
+            answer = c.ask("textDocument/rename", {"textDocument": {"uri": uri(job)}, "position": at, "newName": "renamed"})
+            why = answer.get("error", {}).get("message", "")
+            if why:
+                known = re.search("is no name|there is no name|text of an op|select `|runs its `forward`|is not known", why)
+                check(f"{job}:{i + 1}: {m[0]}", why, why if known else "edits")
+                continue
+            starts = [e["range"]["start"] for e in answer["result"]["changes"].get(uri(job), [])]
+            check(f"{job}:{i + 1}: {m[0]} is a place of itself", at in starts, True)
+            done |= {(s["line"], s["character"]) for s in starts}
+    c.close()
+
+
+for model in sys.argv[3:]:
+    every_name(os.path.abspath(model))
+if sys.argv[3:]:
+    sys.exit(failed != 0)
 with tempfile.TemporaryDirectory() as folder:
     files = [os.path.join(folder, name) for name in ("job.amp", "lib.amp")]
     for path, content in zip(files, (JOB, LIB)):
