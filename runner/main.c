@@ -27,8 +27,8 @@ static int unknown_verb(const char *word)
   const char *dot = strrchr(word, '.');
   if (dot && strcmp(dot, ".amp") == 0)
     return usage_error("amp", "no verb was given; type amp train %s", word);
-  const char *names[MOST_VERBS];
-  uint32_t n = 0;
+  const char *names[MOST_VERBS] = {"help"};
+  uint32_t n = 1;
   for (const Verb *v = verbs; v->name; v++) names[n++] = v->name;
   const char *near = diag_nearest(word, names, n);
   if (!near) return usage_error("amp", "no verb %s", word);

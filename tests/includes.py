@@ -83,7 +83,8 @@ ROOMS = {
     "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/explain compiler/graph compiler/help"
                    " compiler/lower/interpret runner infer jit job probe profile selftest runtime runtime/data runtime/state runtime/train",
-    "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/help compiler/lower/interpret compiler/syntax runner",
+    "runner/lsp": "compiler compiler/cli compiler/diag compiler/fmt compiler/graph compiler/help compiler/lower/interpret compiler/syntax"
+                  " runner",
     "bench": "compiler runner/jit runtime/cpu",
 }
 INSTALLED = {"ampc_rt.h": "runtime/include"}

@@ -56,6 +56,8 @@ Datum cast_as(Lower *l, Value x, AskedType type, Span span);
 /* Reports a name of another language at `span`, with its cure. Sets l->asked to NULL, so that the
  * caller does not evaluate the arguments of the call. Returns false if the table lacks the name. */
 bool foreign_said(Lower *l, const char *key, Span span);
+/* Reports `loss.backward()`, whose `loss` is unknown, if the table has the method. */
+bool foreign_base_said(Lower *l, const char *base, Span span);
 /* Reports `print(..)` as foreign_said(), and notes what it would print. */
 bool print_said(Lower *l, Scope *s, Span span);
 /* Adds the cure as a help to the last message. Returns false if the table lacks the name. */

@@ -53,6 +53,23 @@ bool foreign_said(Lower *l, const char *key, Span span)
   return true;
 }
 
+bool foreign_base_said(Lower *l, const char *base, Span span)
+{
+  const Expr *e = l->asked, *callee = e && e->kind == EXPR_call ? e->as.call.callee : e;
+  if (!callee || callee->kind != EXPR_attr || callee->as.attr.base->span.start != span.start ||
+      callee->as.attr.base->span.end != span.end)
+    return false;
+  const Name *method = &callee->as.attr.name;
+  const Foreign *f = foreign_name(arena_printf(l->arena, ".%s", method->text));
+  if (!f || strncmp(f->cure, "write `$base`", 13) == 0) return false;
+  Span whole = span;
+  Quotes q = quotes_of(l, method->span, &whole);
+  fail(l, E201, whole, "unknown name `%s`", base);
+  diag_help(l->c, "%s", foreign_cure(l->arena, f, &q));
+  l->asked = NULL;
+  return true;
+}
+
 /* Returns the row for `print` of the value. A metric is one number of a step. */
 static const char *print_key(Lower *l, Datum v)
 {

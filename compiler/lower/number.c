@@ -14,17 +14,38 @@ static bool wrong_kind(Lower *l, Datum d, Span span, const char *what, const cha
   return refuse(l, E209, span, "%s needs %s, got %s", what, wanted, d_kind_text(l, d));
 }
 
-/* Helps with a float, such as 64 / 2, 5e2 or sqrt(16). */
+/* Returns the const with this name and value; NULL: there is none, or -D gives the value. */
+static const Decl *const_named(const Lower *l, const char *name, Datum d)
+{
+  const Options *o = &l->c->options;
+  for (uint32_t i = 0; i < o->n_consts; i++)
+    if (strcmp(o->consts[i].key, name) == 0) return NULL;
+  for (uint32_t i = 0; i < l->files.n; i++)
+    for (uint32_t k = 0; k < l->files.at[i]->globals.n; k++) {
+      const Global *g = &l->files.at[i]->globals.at[k];
+      if (g->decl && g->decl->kind == DECL_const && strcmp(g->name, name) == 0 &&
+          d_is_number(g->value) && d_number(g->value) == d.as.number)
+        return g->decl;
+    }
+  return NULL;
+}
+
+/* Helps with a float, such as 64 / 2, 5e2 or sqrt(16), perhaps the value of a const. */
 static bool help_int(Lower *l, Datum d, Span span)
 {
   if (d.kind != D_float) return false;
+  const Decl *named = const_named(l, source_text(l, diag_user_span(l->c, span)), d);
+  const char *there = named ? arena_printf(l->arena, "in `const %s`, ", named->name.text) : "";
+  if (named) span = named->as.constant.value->span;
+  if (named) diag_note(l->c, span, "`%s` gets its value here", named->name.text);
   const char *text = source_text(l, diag_user_span(l->c, span)), *slash = strchr(text, '/');
   if (slash && slash == strrchr(text, '/') && !strchr(text, '"') && !strstr(text, "..."))
-    return diag_help(l->c, "write `%.*s/%s`: `/` gives a float", (int)(slash - text), text, slash);
+    return diag_help(l->c, "%swrite `%.*s/%s`: `/` gives a float", there, (int)(slash - text), text,
+                     slash);
   if (d.as.number != floor(d.as.number)) return false;
-  if (slash) return diag_help(l->c, "write `int(..)` around it, or divide with `//`");
-  if (strchr(text, '(')) return diag_help(l->c, "write `int(..)` around it");
-  return diag_help(l->c, "write `%.0f`", d.as.number);
+  if (slash) return diag_help(l->c, "%swrite `int(..)` around it, or divide with `//`", there);
+  if (strchr(text, '(')) return diag_help(l->c, "%swrite `int(..)` around it", there);
+  return diag_help(l->c, "%swrite `%.0f`", there, d.as.number);
 }
 
 bool want_int(Lower *l, Datum d, Span span, const char *what, int64_t *out)

@@ -180,6 +180,26 @@ bool setting_value(Lower *l, const char *key, Datum *value, Span *span)
   return new_value(l, key, *span, d->as.value, *value, value);
 }
 
+/* Helps with the setting that has a similar name, or a similar last part: `lrr` for opt.lr. */
+static void help_setting(Lower *l, const char *key)
+{
+  const NameVec *known = &l->c->settings;
+  const char **ends = arena_array(l->arena, const char *, known->n + 1);
+  for (uint32_t i = 0; i < known->n; i++) {
+    const char *dot = strrchr(known->at[i], '.');
+    ends[i] = dot ? dot + 1 : known->at[i];
+  }
+  const char *near = diag_nearest(key, known->at, known->n);
+  const char *end = near ? NULL : diag_nearest(key, ends, known->n);
+  for (uint32_t i = 0; end && !near; i++)
+    if (ends[i] == end) near = known->at[i];
+  if (near)
+    diag_help(l->c, "did you mean `%s`?", near);
+  else
+    diag_help(l->c, "`:set` at the prompt, `amp repl %s`, lists the settings",
+              file_name(l->c->options.input));
+}
+
 static void check_line(Lower *l, const Decl *d)
 {
   const char *key = d->name.text;
@@ -193,7 +213,7 @@ static void check_line(Lower *l, const Decl *d)
     if (foreign_said(l, arena_strndup(l->arena, second, strcspn(second, ".")), d->name.span))
       return;
     fail(l, E207, d->name.span, "the job has no setting `%s`", key);
-    diag_help_names(l->c, key, l->c->settings.at, l->c->settings.n);
+    help_setting(l, key);
   }
 }
 
@@ -208,8 +228,10 @@ static void check_given(Lower *l, const Assignment *given)
   fail(l, E207, (Span){0, 0}, "--set %s=%s: the job has %s", given->key, given->value,
        meant.n ? "several such settings" : "no such setting");
   if (!meant.n && foreign_help(l, arena_printf(l->arena, "%s=", given->key))) return;
-  diag_help_names(l->c, meant.n ? "" : given->key, meant.n ? meant.at : known->at,
-                  meant.n ? meant.n : known->n);
+  if (meant.n)
+    diag_help_names(l->c, "", meant.at, meant.n);
+  else
+    help_setting(l, given->key);
 }
 
 /* Reports unknown keys at the end of the pass, when every key is known. */

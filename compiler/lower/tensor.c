@@ -2,24 +2,58 @@
  * the op table. append() makes the nodes of operations in the program text. */
 #include "elaborate.h"
 #include "evaluate.h"
+#include <stdlib.h>
+
+/* Sets *number to the number at the start of a text. Returns what follows; NULL: there is none. */
+static const char *read_number(Lower *l, const char *text, const char **number)
+{
+  char *rest;
+  text += strspn(text, " ");
+  strtod(text, &rest);
+  *number = arena_strndup(l->arena, text, (size_t)(rest - text));
+  return rest == text ? NULL : rest + strspn(rest, " ");
+}
+
+/* Finds the number of `ones(8) * 2.0` or `2.0 * ones(8)`, of which the call has this span. Returns
+ * false if the call is a part of another expression. */
+static bool find_factor(Lower *l, Span call, const char **factor)
+{
+  const Source *s = diag_place(l->c, call).source;
+  const char *from = s->text + (call.start - s->base), *end = s->text + (call.end - s->base);
+  end += strspn(end, " ");
+  while (from > s->text && from[-1] == ' ') from--;
+  if (*end == '*') {
+    end = read_number(l, end + 1, factor);
+  } else if (from > s->text && from[-1] == '*') {
+    const char *star = --from;
+    while (from > s->text && !strchr("(=,", from[-1])) from--;
+    if (read_number(l, from, factor) != star) return false;
+  }
+  return end && strchr("),;#}\r\n", *end) && from > s->text && strchr("(=,", from[-1]);
+}
 
 /* Helps if a member shall be a tensor, as in `Parameter(ones(8))` or `mask = zeros(8, 8)`. Always
  * returns false. */
 static bool help_member(Lower *l, Span span)
 {
-  static const char *const made[][2] = {
-      {"ones", "ones_"}, {"zeros", "zeros_"}, {"randn", "normal_"}, {"rand", "uniform_"}};
-  const char *text = source_text(l, diag_user_span(l->c, span)), *open = strchr(text, '(');
-  for (size_t i = 0; open && i < sizeof made / sizeof made[0]; i++) {
-    if (strlen(made[i][0]) != (size_t)(open - text) ||
-        strncmp(text, made[i][0], strlen(made[i][0])) != 0)
-      continue;
+  static const char *const made[][3] = {{"ones", "ones_()", "constant_(%s)"},
+                                        {"zeros", "zeros_()", "zeros_()"},
+                                        {"randn", "normal_()", "normal_(std=%s)"},
+                                        {"rand", "uniform_()", "uniform_(0.0, %s)"}};
+  const char *text = source_text(l, diag_user_span(l->c, span)), *open = strchr(text, '('),
+             *factor = "";
+  bool alone = find_factor(l, diag_user_span(l->c, span), &factor);
+  for (size_t i = 0; open && alone && i < sizeof made / sizeof made[0]; i++) {
+    if (!is_name(text, (size_t)(open - text), made[i][0])) continue;
+    if (*factor == '-' && i > 1) break; /* no deviation is negative */
+    const char *init = made[i][*factor ? 2 : 1], *at = strchr(init, '%');
+    if (at) init = arena_printf(l->arena, "%.*s%s)", (int)(at - init), init, factor);
     int n = (int)strlen(open) - 2;
     bool list = open[1] == '[';
     return diag_help(
         l->c,
-        "write `Parameter(%s%.*s%s, %s())`: a shape and an initialiser; a `Buffer` is not trained",
-        list ? "" : "[", n, open + 1, list ? "" : "]", made[i][1]);
+        "write `Parameter(%s%.*s%s, %s)`: a shape and an initialiser; a `Buffer` is not trained",
+        list ? "" : "[", n, open + 1, list ? "" : "]", init);
   }
   return diag_help(
       l->c,

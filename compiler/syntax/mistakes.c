@@ -136,6 +136,26 @@ static bool is_aftermath(const Parser *p)
   return p->stray_brace && !p->open_braces && column_of(p, &p->tokens.at[statement_start(p)]) > 1;
 }
 
+/* Reports `modle net = ..`: two words, of which the first one is nearly a word for statements. */
+static bool misspelt_word(Parser *p, Stuck s)
+{
+  const Token *t = &p->tokens.at[s.from];
+  NameVec words = {0};
+  bool top;
+  if (s.at != s.from + 1 || t->kind != TOK_NAME ||
+      !ONE_OF(t[1].kind, TOK_NAME, TOK_DTYPE, TOK_STRING, TOK_INT, '{'))
+    return false;
+  for (uint32_t i = 0; ast_reserved_word(i, &top); i++) {
+    const char *word = ast_reserved_word(i, &top);
+    if (top ? p->open_braces == (t[1].kind == '{') : lex_starts_statement(lex_reserved_kind(word)))
+      vec_push(p->c->arena, &words, word);
+  }
+  const char *near = diag_nearest(t->as.name, words.at, words.n);
+  if (!near) return false;
+  diag_error(p->c, E100, t->span, "no statement begins with `%s`", t->as.name);
+  return diag_help(p->c, "did you mean `%s`?", near), true;
+}
+
 /* Returns the statement with the error, up to its block. A colon at the end of a line begins one.
  */
 static Stuck stuck_statement(const Parser *p)
@@ -167,6 +187,10 @@ void parse_syntax_error(Parser *p, const SyntaxError *e)
   Stuck statement = stuck_statement(p);
   if (!t->reported && !is_aftermath(p) && foreign_statement(p, statement)) {
     skip_foreign(p, statement);
+    return;
+  }
+  if (!t->reported && !is_aftermath(p) && misspelt_word(p, statement)) {
+    skip_statement(p, p->current);
     return;
   }
   if (!t->reported && !is_aftermath(p)) {

@@ -14,6 +14,7 @@ void analysis_open(Analysis *a, const Options *options, const char *const *uris,
 void analysis_close(Analysis *a)
 {
   compile_destroy(a->c);
+  compile_destroy(a->found);
   arena_destroy(a->arena);
 }
 
@@ -25,15 +26,13 @@ json_t *analysis_diagnostics(Analysis *a)
   Options options = a->options;
   options.dump_after = "gradient";
   options.keep_messages = true;
-  Compile *c = compile_create(&options);
+  Compile *c = a->found = compile_create(&options);
   compile_job(c);
   json_t *files = json_array();
   for (uint32_t i = 0; i < c->sources.n; i++)
     if (c->sources.at[i].file)
       json_array_append_new(files, analysis_text(a, c->sources.at[i].path));
-  json_t *out = json_pack("{s:o, s:o}", "files", files, "found", diagnostics_of(a, c));
-  compile_destroy(c);
-  return out;
+  return json_pack("{s:o, s:o}", "files", files, "found", diagnostics_of(a, c));
 }
 
 /* The second compile of a text stops earlier: pass gradient would rewrite the graph, and the
@@ -60,34 +59,35 @@ static const struct {
     {"textDocument/inlayHint", answer_hints},
     {"textDocument/documentSymbol", answer_symbols},
     {"textDocument/formatting", answer_formatting},
+    {"textDocument/codeAction", answer_actions},
+    {"textDocument/signatureHelp", answer_signature},
+    {"textDocument/references", answer_references},
+    {"declared", answer_declared}, /* of the server */
+    {"textDocument/documentHighlight", answer_highlight},
+    {"textDocument/prepareRename", answer_prepare},
+    {"textDocument/rename", answer_rename},
 };
 
-/* Finds the source that was read from `path`, and its tree. */
-static bool find_source(Query *q, const char *path)
+const Source *analysis_source(const Analysis *a, const Compile *c, const char *uri)
 {
-  const Compile *c = q->a->c;
-  const OpenText *open = source_opened(&q->a->options, path);
-  for (uint32_t i = 0; i < c->sources.n && open; i++) {
-    const Source *s = &c->sources.at[i];
-    if (!s->file || source_opened(&q->a->options, s->path) != open) continue;
-    q->source = s;
-    q->ast = c->ast;
-    for (uint32_t k = 0; k < c->imports.n; k++)
-      if (strcmp(c->imports.at[k]->path, s->path) == 0) q->ast = c->imports.at[k]->ast;
-    if (q->a->split != s) q->a->tokens = lex_source(q->a->c, s);
-    q->a->split = s;
-    q->tokens = q->a->tokens;
-    return true;
-  }
-  return false;
+  for (uint32_t i = 0; i < c->sources.n; i++)
+    if (c->sources.at[i].file && strcmp(analysis_uri(a, c->sources.at[i].path), uri) == 0)
+      return &c->sources.at[i];
+  return NULL;
 }
 
-/* Returns the path of an open file. It need not be UTF-8, so requests do not contain it. */
-static const char *path_of(const Analysis *a, const char *uri)
+bool query_look(Query *q, const Source *s)
 {
-  for (uint32_t i = 0; i < a->options.n_open; i++)
-    if (strcmp(a->uris[i], uri) == 0) return a->options.open[i].path;
-  return "";
+  const Compile *c = q->a->c;
+  q->source = s;
+  q->ast = s && s->file && strcmp(s->path, c->options.input) == 0 ? c->ast : NULL;
+  for (uint32_t k = 0; s && k < c->imports.n; k++)
+    if (strcmp(c->imports.at[k]->path, s->path) == 0) q->ast = c->imports.at[k]->ast;
+  if (!q->ast) return false;
+  if (q->a->split != s) q->a->tokens = lex_source(q->a->c, s);
+  q->a->split = s;
+  q->tokens = q->a->tokens;
+  return true;
 }
 
 json_t *analysis_answer(Analysis *a, const json_t *request)
@@ -95,8 +95,8 @@ json_t *analysis_answer(Analysis *a, const json_t *request)
   Query q = {.a = a, .params = json_object_get(request, "params")};
   const char *method = json_string_value(json_object_get(request, "method"));
   if (!a->c) a->c = compile_for_answers(a);
-  if (!find_source(&q, path_of(a, json_string_value(json_object_get(request, "uri")))))
-    return json_null();
+  const char *uri = json_string_value(json_object_get(request, "uri"));
+  if (!query_look(&q, analysis_source(a, a->c, uri))) return json_null();
   q.offset = query_offset(&q, json_object_get(q.params, "position"));
   for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
     if (strcmp(methods[i].name, method) == 0) return methods[i].answer(&q);

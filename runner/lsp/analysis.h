@@ -11,6 +11,7 @@ typedef struct Analysis {
   const char *const *uris; /* of the open files, as the client writes them */
   bool utf8;               /* Note [positions] */
   Arena *arena;
+  Compile *found;      /* up to pass gradient, with its messages */
   Compile *c;          /* up to pass precision, with meanings; NULL until it is needed */
   Builtins builtins;   /* empty until they are needed */
   const Source *split; /* the source of the last query, and its tokens */
@@ -37,6 +38,8 @@ json_t *analysis_answer(Analysis *a, const json_t *request);
 
 /* ---- for the methods ---- */
 
+/* Returns the source of a compile that was read from the file; NULL: there is none. */
+const Source *analysis_source(const Analysis *a, const Compile *c, const char *uri);
 const char *analysis_uri(const Analysis *a, const char *path);
 /* Returns {"uri", "range"}; null for text that is in no file. */
 json_t *analysis_location(const Analysis *a, const Compile *c, Span span);
@@ -47,6 +50,9 @@ json_t *analysis_text(const Analysis *a, const char *text);
 /* Returns the offset of a position, among all sources; that of (0, 0) for NULL. */
 uint32_t query_offset(const Query *q, const json_t *position);
 
+/* Sets the source of a query, with its tree and tokens. False: it is no file with a tree. */
+bool query_look(Query *q, const Source *s);
+
 /* Each method is in a file of its name. */
 json_t *answer_hover(Query *q);
 json_t *answer_definition(Query *q);
@@ -54,4 +60,11 @@ json_t *answer_completion(Query *q);
 json_t *answer_hints(Query *q);
 json_t *answer_symbols(Query *q);
 json_t *answer_formatting(Query *q);
+json_t *answer_actions(Query *q);
+json_t *answer_signature(Query *q);
+json_t *answer_declared(Query *q);
+json_t *answer_references(Query *q);
+json_t *answer_highlight(Query *q);
+json_t *answer_prepare(Query *q);
+json_t *answer_rename(Query *q);
 json_t *diagnostics_of(const Analysis *a, Compile *c);

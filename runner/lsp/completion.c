@@ -71,7 +71,7 @@ static void offer_members(Items *it, const VisibleName *owner)
     offer_names(it, &members, 1);
     return;
   }
-  if (owner && isupper((unsigned char)*names_class(owner))) return;
+  if (owner && isupper((unsigned char)*names_class(it->q, owner))) return;
   offer(it, "shape", ITEM_property, NULL, 1);
   offer(it, "dtype", ITEM_property, NULL, 1);
   offer_builtins(it, false);
@@ -102,7 +102,7 @@ static void offer_signature(Items *it, const char *signature)
 /* Offers the names of the arguments of a call. */
 static void offer_arguments(Items *it, const Token *callee)
 {
-  const VisibleName *n = names_meant(it->q, callee);
+  const VisibleName *n = names_called(it->q, names_meant(it->q, callee));
   const Builtin *b = n ? NULL : analysis_builtin(it->q->a, callee->as.name);
   const ParamList *params = n ? names_params(n) : NULL;
   for (uint32_t i = 0; params && i < params->n; i++)

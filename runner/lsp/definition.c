@@ -29,7 +29,7 @@ static json_t *imported_file(const Query *q, const Decl *d)
 /* Returns the parameter that an argument of a call sets: `width` of `Net(width=5)`. */
 static json_t *parameter(const Query *q, const Context *at)
 {
-  const VisibleName *n = at->callee ? names_meant(q, at->callee) : NULL;
+  const VisibleName *n = at->callee ? names_called(q, names_meant(q, at->callee)) : NULL;
   const ParamList *params = n ? names_params(n) : NULL;
   for (uint32_t i = 0; params && i < params->n; i++)
     if (same_name(params->at[i].name.text, at->name->as.name))

@@ -182,14 +182,12 @@ static Document *job_of(Documents *d, Document *doc)
   return doc;
 }
 
-json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *params)
+/* Asks the worker of a job about a file, which need not be open. */
+static json_t *ask_job(Document *job, json_t *uri, const char *method, json_t *params)
 {
-  documents_update(d);
-  Document *job = job_of(d, doc);
   if (job->dirty) return NULL;
   if (!job->worker) return json_null();
-  json_t *request =
-      json_pack("{s:s, s:O, s:O}", "method", method, "params", params, "uri", doc->uri);
+  json_t *request = json_pack("{s:s, s:O, s:O}", "method", method, "params", params, "uri", uri);
   const char *why;
   json_t *result = worker_ask(job->worker, request, &why);
   json_decref(request);
@@ -198,4 +196,53 @@ json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *p
   job->worker = NULL;
   job->dirty = !why;
   return why ? json_null() : NULL;
+}
+
+json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *params)
+{
+  documents_update(d);
+  return ask_job(job_of(d, doc), doc->uri, method, params);
+}
+
+/* Adds the places or edits of an answer to those of another one. */
+static void unite(json_t *into, json_t *more)
+{
+  const char *uri;
+  json_t *list, *changes = json_object_get(into, "changes");
+  if (json_is_array(into)) add_new(into, more);
+  json_object_foreach(json_object_get(more, "changes"), uri, list)
+  {
+    if (!json_object_get(changes, uri)) json_object_set_new(changes, uri, json_array());
+    add_new(json_object_get(changes, uri), list);
+  }
+}
+
+/* True if another job reads all that this one reads, and executes more of it. */
+static bool is_part(const Documents *d, const Document *doc)
+{
+  for (size_t i = 0; i < d->n; i++)
+    if (&d->at[i] != doc && d->at[i].worker && reads(&d->at[i], doc->path) &&
+        !reads(doc, d->at[i].path))
+      return true;
+  return false;
+}
+
+json_t *documents_ask_all(Documents *d, Document *doc, const char *method, json_t *params)
+{
+  json_t *place = documents_ask(d, doc, "declared", params);
+  json_t *uri = json_object_get(place, "uri"), *all = place ? json_null() : NULL;
+  json_t *there = json_copy(params);
+  json_object_set(there, "position", json_object_get(json_object_get(place, "range"), "start"));
+  if (place && !uri) all = documents_ask(d, doc, method, params); /* says why */
+  for (size_t i = 0; i < d->n && uri && all && !json_is_string(all); i++) {
+    if (is_part(d, &d->at[i])) continue;
+    json_t *more = ask_job(&d->at[i], uri, method, there);
+    bool first = json_is_null(all) || !more || json_is_string(more);
+    if (!first) unite(all, more);
+    json_decref(first ? all : more);
+    if (first) all = more;
+  }
+  json_decref(there);
+  json_decref(place);
+  return all;
 }

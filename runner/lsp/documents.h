@@ -31,4 +31,7 @@ void documents_update(Documents *d);
 /* Asks the worker that knows most about the file. Returns null if none can answer; NULL if the
  * client sends an edit, so that no answer would fit its text. */
 json_t *documents_ask(Documents *d, Document *doc, const char *method, json_t *params);
+/* The same for the places of a name, which all open jobs may have: asks each about the place where
+ * the name is declared, and unites the answers. A string of one of them is the answer. */
+json_t *documents_ask_all(Documents *d, Document *doc, const char *method, json_t *params);
 void documents_free(Documents *d);

@@ -68,11 +68,15 @@ static json_t *initialize(Server *s, json_t *params)
     if (name && strcmp(name, "utf-8") == 0) s->documents.utf8 = true;
   }
   s->initialized = true;
-  return json_pack("{s:{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:b, s:b, s:b, s:{s:[s]}}, s:{s:s}}",
+  return json_pack("{s:{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:{s:b}, "
+                   "s:{s:[s]}, s:{s:[s,s]}, s:{s:[s]}}, s:{s:s}}",
                    "capabilities", "positionEncoding", s->documents.utf8 ? "utf-8" : "utf-16",
                    "textDocumentSync", "openClose", 1, "change", 1, "save", 1, "hoverProvider", 1,
                    "definitionProvider", 1, "inlayHintProvider", 1, "documentSymbolProvider", 1,
-                   "documentFormattingProvider", 1, "completionProvider", "triggerCharacters", ".",
+                   "documentFormattingProvider", 1, "referencesProvider", 1,
+                   "documentHighlightProvider", 1, "renameProvider", "prepareProvider", 1,
+                   "codeActionProvider", "codeActionKinds", "quickfix", "signatureHelpProvider",
+                   "triggerCharacters", "(", ",", "completionProvider", "triggerCharacters", ".",
                    "serverInfo", "name", "amp lsp");
 }
 
@@ -138,30 +142,48 @@ static json_t *did_save(Server *s, json_t *params)
   return json_null();
 }
 
-static json_t *ask_file(Server *s, json_t *params)
+/* A string says why there is no answer: no layout, for example. */
+static json_t *ask(Server *s, json_t *params,
+                   json_t *(*by)(Documents *, Document *, const char *, json_t *))
 {
   json_t *uri = param(params, "textDocument.uri", JSON_STRING);
   Document *doc = uri ? documents_find(&s->documents, json_string_value(uri)) : NULL;
   if (!doc) return refuse(s, INVALID_PARAMS, "the URI of an open file is needed");
-  json_t *result = documents_ask(&s->documents, doc, s->method, params);
-  return result ? result : refuse(s, CONTENT_MODIFIED, "the text changes");
-}
-
-/* A string is the mistake for which a text has no layout. */
-static json_t *format(Server *s, json_t *params)
-{
-  json_t *result = ask_file(s, params);
-  if (!json_is_string(result)) return result;
-  refuse(s, REQUEST_FAILED, json_string_value(result));
+  json_t *result = by(&s->documents, doc, s->method, params);
+  if (result && !json_is_string(result)) return result;
+  refuse(s, result ? REQUEST_FAILED : CONTENT_MODIFIED,
+         result ? json_string_value(result) : "the text changes");
   json_decref(result);
   return NULL;
 }
 
+static json_t *ask_file(Server *s, json_t *params)
+{
+  return ask(s, params, documents_ask);
+}
+
+static bool has_place(Server *s, json_t *params)
+{
+  bool has = is_position(param(params, "position", JSON_OBJECT));
+  if (!has) refuse(s, INVALID_PARAMS, "a position is needed: a line and a character from 0");
+  return has;
+}
+
 static json_t *ask_place(Server *s, json_t *params)
 {
-  if (!is_position(param(params, "position", JSON_OBJECT)))
-    return refuse(s, INVALID_PARAMS, "a position is needed: a line and a character from 0");
-  return ask_file(s, params);
+  return has_place(s, params) ? ask_file(s, params) : NULL;
+}
+
+static json_t *ask_places(Server *s, json_t *params)
+{
+  return has_place(s, params) ? ask(s, params, documents_ask_all) : NULL;
+}
+
+static json_t *rename_name(Server *s, json_t *params)
+{
+  if (!param(params, "newName", JSON_STRING))
+    return refuse(s, INVALID_PARAMS, "a new name is needed");
+  return ask_places(s, params);
 }
 
 static json_t *ask_range(Server *s, json_t *params)
@@ -194,7 +216,13 @@ static const struct Method {
     {"textDocument/completion", true, ask_place},
     {"textDocument/inlayHint", true, ask_range},
     {"textDocument/documentSymbol", true, ask_file},
-    {"textDocument/formatting", true, format},
+    {"textDocument/formatting", true, ask_file},
+    {"textDocument/codeAction", true, ask_range},
+    {"textDocument/signatureHelp", true, ask_place},
+    {"textDocument/references", true, ask_places},
+    {"textDocument/documentHighlight", true, ask_place},
+    {"textDocument/prepareRename", true, ask_place},
+    {"textDocument/rename", true, rename_name},
 };
 
 static const struct Method *find_method(const char *name, bool request)

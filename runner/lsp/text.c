@@ -14,6 +14,13 @@ static uint32_t units_of(unsigned char byte, bool utf8)
   return (byte & 0xc0) == 0x80 ? 0 : byte >= 0xf0 ? 2 : 1;
 }
 
+uint32_t text_units(const char *text, size_t size)
+{
+  uint32_t n = 0;
+  for (size_t i = 0; i < size; i++) n += units_of((unsigned char)text[i], false);
+  return n;
+}
+
 uint32_t text_offset(const char *text, uint32_t size, int64_t line, int64_t character, bool utf8)
 {
   const char *end = text + size, *p = text;

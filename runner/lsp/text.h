@@ -12,6 +12,7 @@
 /* Returns the offset in `text` of a position. A position beyond the end of its line or of the text
  * is that end. */
 uint32_t text_offset(const char *text, uint32_t size, int64_t line, int64_t character, bool utf8);
+uint32_t text_units(const char *text, size_t size); /* of UTF-16 */
 /* Returns the range {start, end} of a span. */
 json_t *text_range(const Compile *c, Span span, bool utf8);
 

@@ -45,6 +45,7 @@ refuses "--gpu without --explain" 2 'needs --explain' "$ampc" --gpu h200 "$job"
 refuses "an unknown GPU" 2 'expected one of h200, h100' "$ampc" --explain --gpu h2000 "$job"
 refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
+refuses "misspelt help" 2 'did you mean help' "$amp" hlep
 refuses "a job without a verb" 2 'no verb was given; type amp train job\.amp' "$amp" job.amp
 for help in -h help 'train -h' 'help train'; do prints "amp $help" '^usage: amp' "$amp" $help; done
 refuses "the rate as in Python" 2 'no option --lr; type --set lr=0\.1$' "$amp" train --lr 0.1 "$job"
@@ -54,6 +55,8 @@ refuses "weights for a training" 2 'no option --weights; type --resume w$' "$amp
 refuses "a GPU" 2 'no option --gpu; type --device cuda or --device cuda:1$' "$amp" train --gpu "$job"
 prints "the end of a setting's name" 'setting f32\[\] opt\.lr' "$ampc" --set lr=0.1 --emit=graph "$job"
 refuses "the end of two names" 1 'several such settings' "$ampc" --set batch=64 "$job"
+refuses "nothing like a setting" 1 '`:set` at the prompt, `amp repl [^ ]*`, lists the settings$' "$ampc" --set foo=3 "$job"
+refuses "the last part of a setting" 1 'did you mean `opt.lr`' "$ampc" --set lrr=3 "$job"
 refuses "a setting as in Keras" 1 'write `lr`' "$ampc" --set learning_rate=0.1 "$job"
 refuses "amp without a job" 2 'no job' "$amp" train
 refuses "amp, unknown option" 2 'no option --spteps' "$amp" train --spteps 3 "$job"

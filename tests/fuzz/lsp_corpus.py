@@ -23,9 +23,12 @@ def session(text):
     for i in (1, 2):
         line = i * len(lines) // 3
         place = {"textDocument": {"uri": URI}, "position": {"line": line, "character": len(lines[line]) * i // 3}}
-        out += [message("textDocument/" + method, place, i) for method in ("hover", "definition", "completion")]
+        out += [message("textDocument/" + method, place, i) for method in ("hover", "definition", "completion", "signatureHelp", "references",
+                                                                                "documentHighlight", "prepareRename")]
+    out.append(message("textDocument/rename", {**place, "newName": "renamed"}, 3))
     everything = {"start": {"line": 0, "character": 0}, "end": {"line": len(lines), "character": 0}}
-    out += [message("textDocument/inlayHint", {"textDocument": {"uri": URI}, "range": everything}, 10),
+    out += [*[message("textDocument/" + method, {"textDocument": {"uri": URI}, "range": everything}, 10)
+              for method in ("inlayHint", "codeAction")],
             *[message("textDocument/" + method, {"textDocument": {"uri": URI}}, 11) for method in ("documentSymbol", "formatting")],
             message("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2},
                                                "contentChanges": [{"text": text[:len(text) // 2]}]}),

@@ -6,10 +6,10 @@
 cases.txt has the mistakes. A case begins with `== NAME SLOT [LINE]: HELP`. Its lines replace the line `#SLOT` of
 frame.amp; with `job` they are the whole program. The first error must be at the LINE-th of these lines (the first one
 by default), and a help must contain HELP. Then the cure is followed. Without more lines, this script follows it as it
-stands: "write `X`" replaces the text that the message underlines, "leave it out" removes its lines. This is repeated
-if the result has another mistake, at most three times. Lines behind `--` are a right program instead, for the slot
-that `--` names if it is another one. It must contain the text that the help wants written, whose parts are divided by
-dots, and lack the text that the help wants left out.
+stands: "write `X`" and "did you mean `X`" replace the text that the message underlines, "leave it out" removes its
+lines. This is repeated if the result has another mistake, at most three times. Lines behind `--` are a right program
+instead, for the slot that `--` names if it is another one. It must contain the text that the help wants written, whose
+parts are divided by dots, and lack the text that the help wants left out.
 
 Each row of compiler/syntax/foreign.def whose cure no case shows is tried with its own example. The help must be the
 text of docs/from_pytorch.md, and is followed in the same way. "write `X` in the optimizer" puts X into the frame of
@@ -87,7 +87,7 @@ def followed(text, error):
     for cure in helps(error):
         if cure.startswith("leave it out"):
             return "\n".join(lines[:start] + lines[end + 1:])
-        wanted = re.match(r"write `([^`]*)`", cure)
+        wanted = re.match(r"(?:write|did you mean) `([^`]*)`", cure)
         if wanted and ".." not in wanted[1]:
             before, behind = lines[start][:error["column"] - 1], lines[end][error["end_column"] - 1:]
             return "\n".join(lines[:start] + [before + wanted[1] + behind] + lines[end + 1:])
@@ -230,4 +230,5 @@ def main():
     sys.exit(bool(failed))
 
 
-main()
+if __name__ == "__main__":
+    main()

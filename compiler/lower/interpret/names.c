@@ -346,6 +346,7 @@ static Datum unknown_name(Lower *l, Scope *s, const char *name, Span span)
   }
   if (strcmp(name, "print") == 0 && print_said(l, s, span)) return d_of(D_error);
   if (foreign_said(l, name, span)) return d_of(D_error);
+  if (!nearest_name(l, s, name) && foreign_base_said(l, name, span)) return d_of(D_error);
   fail(l, E201, span, "unknown name `%s`", name);
   const Options *o = &l->c->options;
   for (uint32_t i = 0; i < o->n_hints; i++) {

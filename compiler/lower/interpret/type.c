@@ -11,6 +11,30 @@ static bool is_fresh(Scope *s, const char *name)
   return !g || !g->decl || g->decl->kind != DECL_const; /* the library has no consts */
 }
 
+/* Warns if a new size is named only here in the file, and nearly as a const, a dim or another size:
+ * it then agrees with every size. */
+static void check_spelling(Lower *l, const Scope *s, const Expr *e)
+{
+  const char *name = e->as.name;
+  uint32_t uses = 0;
+  NameVec names = {0};
+  for (uint32_t i = 0; i < s->file->globals.n; i++) {
+    const Decl *d = s->file->globals.at[i].decl;
+    if (d->kind == DECL_const || d->kind == DECL_dim) vec_push(l->arena, &names, d->name.text);
+  }
+  for (uint32_t i = 0; i < s->names.n; i++)
+    if (s->names.at[i].value.kind == D_int) vec_push(l->arena, &names, s->names.at[i].name);
+  const char *near = diag_nearest(name, names.at, names.n);
+  for (const char *p = near ? diag_place(l->c, e->span).source->text : ""; *p; p += *p != 0) {
+    if (*p == '#') p += strcspn(p, "\n");
+    uses += is_name(p, name_size(p), name);
+    p += name_size(p);
+  }
+  if (uses != 1) return;
+  diag_warning(l->c, W313, e->span, "`%s` is a new size, which no other text uses", name);
+  diag_help(l->c, "did you mean `%s`?", near);
+}
+
 /* Returns the axis of the value for axis i of the annotation; -1 for `...`. After the dots, axes
  * count from the end: in f32[N, ..., C], C is the last. */
 static int axis_of(const TypeExpr *t, uint32_t i, uint32_t rank)
@@ -45,8 +69,9 @@ void bind_sizes(Lower *l, Scope *s, const TypeExpr *t, Datum value)
   for (uint32_t i = 0; i < t->n_dims; i++) {
     int axis = axis_of(t, i, rank);
     const Expr *e = t->dims[i];
-    if (axis >= 0 && e->kind == EXPR_name && is_fresh(s, e->as.name))
-      scope_bind(l, s, e->as.name, d_int(dim[axis]), e->span);
+    if (axis < 0 || e->kind != EXPR_name || !is_fresh(s, e->as.name)) continue;
+    if (!s->file->builtin) check_spelling(l, s, e);
+    scope_bind(l, s, e->as.name, d_int(dim[axis]), e->span);
   }
 }
 
