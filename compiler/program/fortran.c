@@ -375,8 +375,7 @@ static void put_module_types(Fortran *f)
 {
   Printer *p = &f->p;
   const ampc_program *g = p->c->program;
-  EMIT(p,
-       "! steps: attempted so far. skipped: those of them in which a gradient was not finite.\n");
+  EMIT(p, "! steps: attempted so far. skipped: those of them in which an update was left out.\n");
   EMIT(p,
        "type, bind(c) :: %s\n  integer(c_int64_t) :: steps, skipped\n  real(c_double) :: scale\n",
        public_name(f, "state"));

@@ -263,9 +263,12 @@ void put_loop_header(Printer *p)
   const char *job = library_job(p);
   if (!library_has_loop(g)) return;
   EMIT(p, "\n/* ---- training: see docs/c_api.md ---- */\n\n");
-  EMIT(p,
-       "/* steps: attempted so far. skipped: those of them in which a gradient was not finite, so "
-       "its\n * optimizer updated nothing. scale: the loss scale; 1 without loss scaling. */\n");
+  EMIT(
+      p,
+      "/* steps: attempted so far. skipped: those of them in which an optimizer updated nothing: a "
+      "gradient\n * was not finite, or their norm above skip_above. scale: the loss scale; 1 "
+      "without "
+      "loss scaling. */\n");
   put_structs(p);
   for (int i = 0; i < FUNCTIONS; i++) {
     if (functions[i].comment)
