@@ -128,6 +128,9 @@ static ampc_status read_match(Tokenizer *t, size_t i, uint32_t id, const Added *
                                        : AMPC_OK;
   if (status) return status;
   Span match = {now->at, now->n};
+  if (now->n != a->text.n || memcmp(now->at, a->text.at, now->n) != 0) {
+    if (!(t->token[id].decoded = strndup(now->at, now->n))) return out_of_memory(t);
+  }
   uint32_t same = trie_find(&t->added[a->normalized], match);
   if (!now->n) return bad_added(t, i, "is empty after normalization");
   if (same != NO_ID) return bad_added(t, i, "is the same text as one before it");

@@ -297,8 +297,12 @@ static void list_tokens(const Tokenizer *t, const uint32_t *ids, size_t n, bool 
 {
   for (size_t i = 0; i < n; i++) {
     const Token *token = &t->token[ids[i]];
-    if (token->added.special && !special) continue;
-    str_span(&out->all, token->text);
+    /* the library keeps a special token that normalization has changed */
+    if (token->added.special && !token->decoded && !special) continue;
+    if (token->decoded)
+      str_add(&out->all, token->decoded, strlen(token->decoded));
+    else
+      str_span(&out->all, token->text);
     texts_end(out);
   }
 }

@@ -89,7 +89,8 @@ typedef struct Added { /* an added token */
 } Added;
 
 typedef struct Token {
-  Span text; /* at NULL: the id has no token */
+  Span text;     /* at NULL: the id has no token */
+  char *decoded; /* owned; NULL: as `text`. The normalized text of an added token */
   double score;
   Added added;   /* known: it is one */
   uint8_t piece; /* of a .model: its type, PIECE_... */

@@ -166,6 +166,7 @@ void tokenizer_close(Tokenizer *t)
 {
   if (!t) return;
   for (size_t i = 0; t->scratch && i < 2 * t->split.n; i++) free(t->scratch[i].at);
+  for (uint32_t i = 0; i < t->n_tokens; i++) free(t->token[i].decoded);
   close_parts(&t->normalize);
   close_parts(&t->split);
   close_parts(&t->decode);
