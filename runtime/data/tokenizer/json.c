@@ -392,7 +392,7 @@ static ampc_status read_model(Tokenizer *t)
 
 /* ---- the file ---- */
 
-ampc_status json_read(Tokenizer *t)
+ampc_status description_read(Tokenizer *t)
 {
   static const char *const known[] = {
       "version",       "truncation",     "padding", "added_tokens", "normalizer",

@@ -164,7 +164,7 @@ struct Tokenizer {
 };
 
 /* ---- reading ---- */
-ampc_status json_read(Tokenizer *t);                                /* t->root */
+ampc_status description_read(Tokenizer *t);                         /* t->root */
 ampc_status pieces_read(Tokenizer *t, const char *bytes, size_t n); /* a .model */
 /* Makes room for ids below `n`. */
 ampc_status tokens_reserve(Tokenizer *t, uint64_t n);

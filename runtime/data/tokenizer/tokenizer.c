@@ -116,7 +116,7 @@ static ampc_status read_bytes(Tokenizer *t, const char *bytes, size_t n)
   if (!t->root)
     return ampc_fail(AMPC_BAD_FILE, "%s, line %d: %s", t->name, error.line,
                      ampc_show(shown, sizeof shown, error.text, ""));
-  return json_read(t);
+  return description_read(t);
 }
 
 ampc_status tokenizer_read(const char *name, const char *bytes, size_t n, Tokenizer **out)
@@ -187,11 +187,17 @@ void tokenizer_close(Tokenizer *t)
 
 /* ---- encoding ---- */
 
+ampc_status tokenizer_append(Ids *ids, uint32_t id)
+{
+  if (!grow(&ids->at, &ids->cap, ids->n + 1, sizeof *ids->at))
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for ids");
+  ids->at[ids->n++] = id;
+  return AMPC_OK;
+}
+
 ampc_status put_id(Tokenizer *t, uint32_t id)
 {
-  if (!grow(&t->out->at, &t->out->cap, t->out->n + 1, sizeof *t->out->at)) return out_of_memory(t);
-  t->out->at[t->out->n++] = id;
-  return AMPC_OK;
+  return tokenizer_append(t->out, id);
 }
 
 ampc_status no_unknown(const Tokenizer *t, View text)

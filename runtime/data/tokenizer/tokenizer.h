@@ -31,6 +31,7 @@ typedef struct Ids { /* a list that grows; a zeroed one is empty. The caller fre
   uint32_t *at;
   size_t n, cap;
 } Ids;
+ampc_status tokenizer_append(Ids *ids, uint32_t id); /* fails only if memory runs out */
 
 /* Appends the ids of a text of `n` bytes to `out`. `special`: add what the file adds around a text,
  * such as <s>. `plain`: a special token in the text (<|endoftext|>) is text like any other. Text
