@@ -81,8 +81,8 @@ static bool check_usage(const TokensCommand *cmd, const Operands *files, int *st
 
 /* ---- output ---- */
 
-/* Nothing in the files tells that amp tokens wrote them. */
-static const FileKind file_tokens = {"file of amp tokens", 0, NULL, 0, FILE_NO_ROLE};
+/* Nothing in the files tells that amp tokens wrote them, so only an empty file is replaced. */
+static const FileKind file_tokens = {"empty file", 0, NULL, 0, FILE_NO_ROLE};
 
 typedef struct Writing {
   const TokensCommand *cmd;

@@ -228,37 +228,40 @@ static ampc_status put_symbols(Tokenizer *t, View word)
   return status;
 }
 
+static ampc_status merge_word(Tokenizer *t, View word)
+{
+  uint32_t whole = NO_ID;
+  if (t->model.ignore_merges) whole = trie_find(&t->vocabulary, (Span){word.at, word.n});
+  if (whole != NO_ID) return put_id(t, whole);
+  if (word.n > INT32_MAX)
+    return ampc_fail(AMPC_BAD_FILE, "a word has %zu bytes; the most is 2^31 - 1", word.n);
+  ampc_status status = t->pieces ? make_pieces(t, word) : make_symbols(t, word);
+  if (!status && !merge_all(t, word.at)) status = out_of_memory(t);
+  return status ? status : put_symbols(t, word);
+}
+
 static ampc_status encode_word(Tokenizer *t, View word)
 {
   Slot *slot = find_slot(t, word);
+  ampc_status status = AMPC_OK;
   if (slot && slot->n_text == word.n && memcmp(slot->text, word.at, word.n) == 0) {
-    if (!grow(&t->out->at, &t->out->cap, t->out->n + SLOT_IDS, sizeof *t->out->at))
-      return out_of_memory(t);
-    for (int i = 0; i < slot->n_ids; i++) t->out->at[t->out->n++] = slot->id[i];
-    return AMPC_OK;
+    for (int i = 0; i < slot->n_ids && !status; i++) status = put_id(t, slot->id[i]);
+    return status;
   }
   size_t from = t->out->n;
-  if (word.n > INT32_MAX)
-    return ampc_fail(AMPC_BAD_FILE, "a word has %zu bytes; at most 2^31 can be encoded", word.n);
-  ampc_status status = t->pieces ? make_pieces(t, word) : make_symbols(t, word);
-  if (!status && !merge_all(t, word.at)) status = out_of_memory(t);
-  if (!status) status = put_symbols(t, word);
+  status = merge_word(t, word);
   size_t n = t->out->n - from;
-  if (!status && slot && n <= SLOT_IDS) {
-    slot->n_text = (uint8_t)word.n;
-    slot->n_ids = (uint8_t)n;
-    memcpy(slot->text, word.at, word.n);
-    memcpy(slot->id, t->out->at + from, n * sizeof *slot->id);
-  }
-  return status;
+  if (status || !slot || n > SLOT_IDS) return status;
+  slot->n_text = (uint8_t)word.n;
+  slot->n_ids = (uint8_t)n;
+  memcpy(slot->text, word.at, word.n);
+  memcpy(slot->id, t->out->at + from, n * sizeof *slot->id);
+  return AMPC_OK;
 }
 
 ampc_status bpe_encode(Tokenizer *t, View text)
 {
   ampc_status status = AMPC_OK;
-  uint32_t whole =
-      t->model.ignore_merges ? trie_find(&t->vocabulary, (Span){text.at, text.n}) : NO_ID;
-  if (whole != NO_ID) return put_id(t, whole);
   for (size_t i = 0, end; i < text.n && !status; i = end) {
     end = word_end(t, text, i);
     status = encode_word(t, (View){text.at + i, end - i, false});
