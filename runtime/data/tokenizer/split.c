@@ -207,6 +207,11 @@ static ampc_status finish_delimiter(Tokenizer *t, const char *path, Part *p)
   return pattern_compile(t->name, path, PATTERN_literal, p->text, &p->pattern);
 }
 
+static ampc_status finish_fixed(Tokenizer *t, const char *path, Part *p)
+{
+  return p->start ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "%s: %s.length is 0", t->name, path);
+}
+
 /* Words are matched by the library's other engine, for which \w has the joiners, too. */
 static ampc_status finish_whitespace(Tokenizer *t, const char *path, Part *p)
 {
@@ -261,7 +266,7 @@ const PartKind pre_tokenizers[] = {
     {"Punctuation", punctuation_fields, .split = split_punctuation},
     {"Digits", digits_fields, .split = split_digits},
     {"CharDelimiterSplit", delimiter_fields, finish_delimiter, .split = split_by_pattern},
-    {"FixedLength", fixed_fields, .split = split_fixed},
+    {"FixedLength", fixed_fields, finish_fixed, .split = split_fixed},
     {0}};
 
 ampc_status split_on(Tokenizer *t, size_t stage, View text)

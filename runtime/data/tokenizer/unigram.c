@@ -6,9 +6,8 @@
 static void offer(const Tokenizer *t, size_t to, double score, uint32_t id, size_t from)
 {
   Best *b = &t->best[to];
-  if (b->from != NO_ID && score <= b->score) return;
-  *b =
-      (Best){t->pieces ? (float)score : score, id, (uint32_t)from}; /* sentencepiece keeps floats */
+  if (t->pieces) score = (float)score; /* sentencepiece adds floats */
+  if (b->from == NO_ID || score > b->score) *b = (Best){score, id, (uint32_t)from};
 }
 
 static double score_of(const Tokenizer *t, uint32_t id, size_t size)
@@ -33,8 +32,7 @@ static void find_ways(Tokenizer *t, View word, double before)
       offer(t, i + 1, score + score_of(t, id, i + 1 - at), id, at);
       single |= i + 1 - at == size;
     }
-    double unknown = t->unk_score + score;
-    if (!single) offer(t, at + size, t->pieces ? (float)unknown : unknown, t->unk, at);
+    if (!single) offer(t, at + size, t->unk_score + score, t->unk, at);
   }
 }
 
