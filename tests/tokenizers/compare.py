@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares ids and decoded texts with those of the `tokenizers` library and of sentencepiece, on random and hostile texts.
-usage: compare.py CHECK TOKENIZER... [--texts N]   N of each kind and tokenizer (default 2000); CHECK: tokenizers_check
+usage: compare.py CHECK TOKENIZER... [--texts N]   TOKENIZER: a file or a folder; N of each kind and tokenizer (default 2000); CHECK: tokenizers_check
 Exit status 77 if the libraries are not installed."""
+import glob
 import os
 import struct
 import subprocess
@@ -65,7 +66,8 @@ def compare(check, path, name, asked, limit=3):
 def main():
     args = sys.argv[1:]
     count = int(args[args.index("--texts") + 1]) if "--texts" in args else 2000
-    paths = [a for a in args[1:] if a.endswith((".json", ".model")) and not a.endswith((".ids.json", "texts.json"))]
+    paths = [f for a in args[1:] for f in (sorted(glob.glob(a + "/*")) if os.path.isdir(a) else [a])]
+    paths = [a for a in paths if a.endswith((".json", ".model")) and not a.endswith((".ids.json", "texts.json"))]
     bad = 0
     for path in paths:
         for kind in KINDS:

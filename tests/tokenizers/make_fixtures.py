@@ -157,7 +157,7 @@ def make(lines):
         P.CharDelimiterSplit("~"), P.Split(".", "merged_with_previous"), P.Split("#", "merged_with_next"), split("[0-9]+", "removed"),
         split(r"[a-z]+|\s", "contiguous", True), P.Punctuation("contiguous"), P.FixedLength(7), P.Digits(False),
         P.ByteLevel(True, use_regex=True)]), 400)
-    yield "byte_normalizer", byte_bpe([s for s in lines if s], P.Sequence([split(r"\p{L}+", "merged_with_previous")]), 400,
+    yield "byte_normalizer", byte_bpe([s for s in lines if s], P.Sequence([split(r"\w+|[\w.]", "merged_with_previous")]), 400,
                                       N.Sequence([N.Nmt(), N.Strip(True, False), N.ByteLevel()]), added=FLAGS[:4])
     yield "llama2", fallback_bpe(lines, True)
     yield "metaspace_first", fallback_bpe(lines, False)
@@ -188,12 +188,12 @@ def write(path, value):
 
 def main():
     os.makedirs(OUT, exist_ok=True)
-    for path in glob.glob(os.path.join(OUT, "*")):
+    for path in glob.glob(os.path.join(OUT, "*.json")) + glob.glob(os.path.join(OUT, "*.model")):
         os.remove(path)
     lines = corpus(sys.argv[1:] or sorted(glob.glob(os.path.join(HERE, "..", "..", "docs", "*.md"))))
     all_texts = ["", " ", "Hello World", "hello  word\r\n\r\n  <|end|> <mask> <x>  passwords word's Hello World!", "a" * 300,
                  "1234567890" * 5, "\u2581\u2581x \u2581", "<s>x</s><unk><|endoftext|>[MASK]", "hello\u0000there", "e\u0301" * 5,
-                 "\u0323\u0301" * 20, "a.b~c#d 12 ~~ ## .. 3.14x", "x" + " " * 40 + "y", "\n\n\n", "It's 'LL (i'M) WE'VE"]
+                 "\u0323\u0301" * 20, "a.b~c#d 12 ~~ ## .. 3.14x", "x" + " " * 40 + "y", "\n\n\n", "x\u00b2\u00bc. \u00b9\u00aa", "It's 'LL (i'M) WE'VE"]
     for kind in KINDS:
         all_texts += texts("fixtures", 25, kind)
     write(os.path.join(OUT, "texts.json"), all_texts)

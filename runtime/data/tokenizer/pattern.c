@@ -26,8 +26,10 @@ typedef struct Reading {
   bool within;     /* in [] */
 } Reading;
 
-/* PCRE2's own \s and \w are other sets than Oniguruma's. */
+/* PCRE2's own \s and \w are other sets than Oniguruma's, whose \w has six more characters outside
+ * []. */
 #define WORDS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define MORE  "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 static const struct {
   char letter;
   const char *outside, *within; /* `within` NULL: refused there */
@@ -35,8 +37,8 @@ static const struct {
                {'S', "\\P{White_Space}", "\\P{White_Space}"},
                {'d', "\\p{Nd}", "\\p{Nd}"},
                {'D', "\\P{Nd}", "\\P{Nd}"},
-               {'w', "[" WORDS "]", WORDS},
-               {'W', "[^" WORDS "]", NULL},
+               {'w', "[" WORDS MORE "]", WORDS},
+               {'W', "[^" WORDS MORE "]", NULL},
                {'n', "\\n", "\\n"},
                {'r', "\\r", "\\r"},
                {'t', "\\t", "\\t"},
