@@ -186,6 +186,12 @@ def write(path, value):
         json.dump(value, f, ensure_ascii=False, separators=(",", ":"))
 
 
+def short(answer):
+    """Without what equals the entry before it."""
+    pairs = {"bare": "ids", "plain": "bare", "skip": "text"}
+    return {k: v for k, v in answer.items() if k not in pairs or v != answer[pairs[k]]}
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     for path in glob.glob(os.path.join(OUT, "*.json")) + glob.glob(os.path.join(OUT, "*.model")):
@@ -204,7 +210,7 @@ def main():
         if path.endswith("texts.json"):
             continue
         one = oracle(path)
-        write(os.path.splitext(path)[0] + ".ids.json", [one.answer(text) for text in all_texts])
+        write(os.path.splitext(path)[0] + ".ids.json", [short(one.answer(text)) for text in all_texts])
 
 
 main()

@@ -87,8 +87,8 @@ static ampc_status bad_added(const Tokenizer *t, size_t i, const char *why)
   return ampc_fail(AMPC_BAD_FILE, "%s: added_tokens[%zu] %s", t->name, i, why);
 }
 
-static ampc_status read_fields(const Tokenizer *t, size_t i, const json_t *row, int64_t *id,
-                               Added *a)
+static ampc_status read_added(const Tokenizer *t, size_t i, const json_t *row, int64_t *id,
+                              Added *a)
 {
   const struct {
     const char *name;
@@ -143,7 +143,7 @@ static ampc_status read_one(Tokenizer *t, size_t i, const json_t *row, uint32_t 
   char path[40];
   int64_t id = 0;
   Added a = {0};
-  ampc_status status = read_fields(t, i, row, &id, &a);
+  ampc_status status = read_added(t, i, row, &id, &a);
   if (status) return status;
   if (!a.text.n) return bad_added(t, i, "is empty");
   uint32_t given = trie_find(&t->vocabulary, a.text);

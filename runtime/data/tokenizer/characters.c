@@ -33,7 +33,7 @@ int32_t char_at(const char *at, size_t n, size_t *size)
   return c;
 }
 
-void str_char(Str *s, int32_t c)
+static void str_char(Str *s, int32_t c)
 {
   uint8_t bytes[4];
   str_add(s, (const char *)bytes, (size_t)utf8proc_encode_char(c, bytes));

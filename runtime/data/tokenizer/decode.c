@@ -30,7 +30,8 @@ void byte_level_add(Str *out, View text)
   out->n = (size_t)(to - out->at);
 }
 
-bool byte_level_undo(Str *out, Span token)
+/* False: a character stands for no byte. */
+static bool byte_level_undo(Str *out, Span token)
 {
   size_t size, from = out->n;
   for (size_t i = 0; i < token.n; i += size) {

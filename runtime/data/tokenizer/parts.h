@@ -195,7 +195,6 @@ ampc_status added_split(Tokenizer *t, bool normalized, bool plain, View text);
 
 /* ---- bytes as characters (GPT-2) ---- */
 void byte_level_add(Str *out, View text);
-bool byte_level_undo(Str *out, Span token); /* false: a character stands for no byte */
 
 /* ---- patterns ---- */
 /* How a pattern is read: as Oniguruma does, refusing what PCRE2 would read otherwise; as a text; as

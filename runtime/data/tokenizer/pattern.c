@@ -1,7 +1,6 @@
 /* Regular expressions. The `tokenizers` library matches with Oniguruma, ampc with PCRE2. Their
  * languages differ, so a pattern is translated: only constructs of the table and of translate_...
  * pass, and those that PCRE2 reads otherwise are refused. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <ctype.h>
 #include <stdlib.h>

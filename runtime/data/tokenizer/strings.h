@@ -26,7 +26,6 @@ typedef struct Str { /* text that grows; a zeroed one is empty */
 } Str;
 void str_add(Str *s, const char *at, size_t n);
 void str_span(Str *s, Span span);
-void str_char(Str *s, int32_t c);
 void str_clear(Str *s);
 View str_view(const Str *s);
 /* Returns a text of at least `n` elements of `size` bytes; NULL: out of memory, `*at` stays. */

@@ -77,13 +77,6 @@ uint32_t tokenizer_size(const Tokenizer *t)
   return t->n_tokens;
 }
 
-const char *tokenizer_token(const Tokenizer *t, uint32_t id, size_t *n)
-{
-  if (id >= t->n_tokens) return NULL;
-  *n = t->token[id].text.n;
-  return t->token[id].text.at;
-}
-
 uint32_t tokenizer_id(const Tokenizer *t, const char *token, size_t n)
 {
   for (uint32_t id = 0; id < t->n_tokens; id++) {

@@ -21,9 +21,6 @@ void tokenizer_close(Tokenizer *t); /* NULL is fine */
 
 /* Returns the highest id plus 1. Some ids below it may have no token. */
 uint32_t tokenizer_size(const Tokenizer *t);
-/* Returns the token as the file has it, not NUL-terminated, and sets *n to its bytes. It lives as
- * long as the tokenizer. NULL: the id has no token. */
-const char *tokenizer_token(const Tokenizer *t, uint32_t id, size_t *n);
 /* Returns the id of a token, as the file has it, or UINT32_MAX. */
 uint32_t tokenizer_id(const Tokenizer *t, const char *token, size_t n);
 
