@@ -201,6 +201,7 @@ static void decode_replace(const Part *p, const Texts *in, Texts *out)
     Span token = texts_at(in, i);
     str_clear(&one);
     str_clear(&made);
+    made.most = 64 * token.n + (1 << 20);
     str_span(&one, token);
     p->kind->normalize(p, &one, &made);
     str_add(&out->all, made.at, made.n);

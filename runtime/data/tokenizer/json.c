@@ -6,7 +6,7 @@
 #include "common/shown.h"
 #include "parts.h"
 
-enum { DEPTH = 16 /* of sequences in sequences */, PATH = 200 };
+enum { DEPTH = 16 /* of sequences in sequences */, MOST_PARTS = 64, PATH = 200 };
 
 static ampc_status bad(const Tokenizer *t, const char *path, const char *field, const char *why)
 {
@@ -214,6 +214,8 @@ static ampc_status read_parts(Tokenizer *t, const Listing *l, const char *path, 
   if (status || !type) return status;
   if (strcmp(type, "Sequence") == 0) return read_sequence(t, l, path, from, depth);
   if (l->each) return l->each(t, path, from);
+  if (l->to->n == MOST_PARTS)
+    return bad(t, path, "", "is the 65th of its kind; the file has over 64 parts");
   if (!grow(&l->to->at, &l->to->cap, l->to->n + 1, sizeof(Part))) return out_of_memory(t);
   Part *p = &l->to->at[l->to->n++];
   *p = (Part){0};
@@ -227,7 +229,7 @@ static ampc_status surround(Tokenizer *t, Ids *side, bool first, const json_t *n
                             const char *path)
 {
   json_int_t id = json_integer_value(number);
-  if (!json_is_integer(number) || id < 0 || id >= TOKENIZER_MOST_IDS)
+  if (!json_is_integer(number) || id < 0 || id >= t->n_tokens || !t->token[id].text.at)
     return bad(t, path, "", "has an id that is no token");
   if (!grow(&side->at, &side->cap, side->n + 1, sizeof *side->at)) return out_of_memory(t);
   if (first) memmove(side->at + 1, side->at, side->n * sizeof *side->at);
@@ -397,10 +399,11 @@ ampc_status description_read(Tokenizer *t)
   static const char *const known[] = {
       "version",       "truncation",     "padding", "added_tokens", "normalizer",
       "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
+  static const char *const parts[] = {"normalizer", "pre_tokenizer", "decoder", "post_processor"};
   const Listing lists[] = {{"normalizers", normalizers, &t->normalize, NULL},
                            {"pretokenizers", pre_tokenizers, &t->split, NULL},
-                           {"processors", NULL, NULL, read_processor},
-                           {"decoders", decoders, &t->decode, NULL}};
+                           {"decoders", decoders, &t->decode, NULL},
+                           {"processors", NULL, NULL, read_processor}};
   const char *name, *version = json_string_value(json_object_get(t->root, "version"));
   json_t *value;
   int field;
@@ -412,7 +415,9 @@ ampc_status description_read(Tokenizer *t)
   if (!version || strcmp(version, "1.0") != 0) return bad(t, "version", "", "is not \"1.0\"");
   ampc_status status = read_model(t);
   t->n_vocabulary = t->n_known;
-  for (size_t i = 0; i < 4 && !status; i++)
-    status = read_parts(t, &lists[i], known[4 + i], json_object_get(t->root, known[4 + i]), 0);
-  return status ? status : added_read(t, json_object_get(t->root, "added_tokens"));
+  for (size_t i = 0; i < 4 && !status; i++) {
+    if (i == 3) status = added_read(t, json_object_get(t->root, "added_tokens"));
+    if (!status) status = read_parts(t, &lists[i], parts[i], json_object_get(t->root, parts[i]), 0);
+  }
+  return status;
 }

@@ -217,15 +217,22 @@ const PartKind normalizers[] = {{"BertNormalizer", bert_fields, .normalize = ber
 
 ampc_status normalize_all(Tokenizer *t, Str *text, Str *other)
 {
+  size_t most = 64 * text->n + (1 << 20); /* so that no file fills the memory */
   for (size_t i = 0; i < t->normalize.n; i++) {
     const Part *p = &t->normalize.at[i];
     str_clear(other);
+    other->most = most;
     p->kind->normalize(p, text, other);
     Str done = *other;
     *other = *text;
     *text = done;
-    if (done.failed) return out_of_memory(t);
+    if (done.failed)
+      return ampc_fail(AMPC_BAD_FILE,
+                       "%s: normalizers failed: they make over 64 times the text, a "
+                       "pattern takes too long, or memory ran out",
+                       t->name);
   }
+  text->most = other->most = 0;
   return AMPC_OK;
 }
 

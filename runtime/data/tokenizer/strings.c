@@ -18,7 +18,7 @@ bool grow(void *at, size_t *cap, size_t n, size_t size)
 
 void str_add(Str *s, const char *at, size_t n)
 {
-  if (s->failed || !grow(&s->at, &s->cap, s->n + n + 1, 1)) {
+  if (s->failed || (s->most && s->n + n > s->most) || !grow(&s->at, &s->cap, s->n + n + 1, 1)) {
     s->failed = true;
     return;
   }
@@ -34,7 +34,7 @@ void str_span(Str *s, Span span)
 
 void str_clear(Str *s)
 {
-  s->n = 0;
+  s->n = s->most = 0;
   s->begins = false;
 }
 

@@ -22,7 +22,8 @@ typedef struct Str { /* text that grows; a zeroed one is empty */
   char *at;
   size_t n, cap;
   bool begins; /* as in View */
-  bool failed; /* out of memory: it is not complete */
+  bool failed; /* out of memory, or longer than `most`: it is not complete */
+  size_t most; /* 0: any */
 } Str;
 void str_add(Str *s, const char *at, size_t n);
 void str_span(Str *s, Span span);

@@ -218,6 +218,13 @@ static ampc_status put_ids(Tokenizer *t, const Ids *ids)
   return status;
 }
 
+/* After a text that failed, the next one may succeed. */
+static void forget_failures(Tokenizer *t)
+{
+  t->text[0].failed = t->text[1].failed = t->held.failed = false;
+  for (size_t i = 0; i < 2 * t->split.n; i++) t->scratch[i].failed = false;
+}
+
 ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool special, bool plain,
                              Ids *out)
 {
@@ -228,5 +235,6 @@ ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool spec
   t->out = out;
   ampc_status status = special ? put_ids(t, &t->before) : AMPC_OK;
   if (!status) status = added_split(t, false, plain, (View){text, n, true});
+  if (status) forget_failures(t);
   return status || !special ? status : put_ids(t, &t->after);
 }

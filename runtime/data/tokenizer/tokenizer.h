@@ -9,7 +9,7 @@
 typedef struct Tokenizer Tokenizer;
 
 /* Ids are below this number. A file with a higher one is refused. */
-enum { TOKENIZER_MOST_IDS = 1 << 24 };
+enum { TOKENIZER_MOST_IDS = 1 << 22 };
 
 /* Reads a tokenizer from a file, or from its `n` bytes; `name` is for messages. A file that begins
  * with { is a tokenizer.json, any other one a .model. The caller calls tokenizer_close(*out). A
