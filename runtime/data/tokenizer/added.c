@@ -51,28 +51,33 @@ static ampc_status between(Tokenizer *t, bool normalized, bool plain, View text)
   return status ? status : added_split(t, true, plain, str_view(now));
 }
 
+/* Adds the blanks beside a token to it, if the token takes them. */
+static void take_blanks(const Added *a, View text, size_t done, size_t *from, size_t *end)
+{
+  size_t size;
+  for (size_t last; a->left && *from > done; *from = last) {
+    last = last_character(text, *from);
+    if (!is_blank(char_at(text.at + last, *from - last, &size))) break;
+  }
+  for (; a->right && *end < text.n; *end += size)
+    if (!is_blank(char_at(text.at + *end, text.n - *end, &size))) break;
+}
+
 ampc_status added_split(Tokenizer *t, bool normalized, bool plain, View text)
 {
   const Trie *trie = &t->added[normalized];
-  size_t done = 0, size, one;
+  size_t done = 0, size;
   ampc_status status = AMPC_OK;
   for (size_t at = 0; at < text.n && trie->n && !status; at += size) {
     uint32_t id = 0;
     size = 1;
     if (!t->first[normalized][(uint8_t)text.at[at]]) continue;
-    size_t from = at, n = trie_longest(trie, text.at + at, text.n - at, &id), end = at + n;
-    if (!n) continue;
-    const Added *a = &t->token[id].added;
-    size = n;
-    if (!applies(t, a, plain, text, from, end)) continue;
-    for (size_t last; a->left && from > done; from = last) {
-      last = last_character(text, from);
-      if (!is_blank(char_at(text.at + last, from - last, &one))) break;
-    }
-    for (; a->right && end < text.n; end += one)
-      if (!is_blank(char_at(text.at + end, text.n - end, &one))) break;
-    View before = {text.at + done, from > done ? from - done : 0, text.begins && !done};
-    status = between(t, normalized, plain, before);
+    size_t n = trie_longest(trie, text.at + at, text.n - at, &id), from = at, end = at + n;
+    if (n) size = n;
+    if (!n || !applies(t, &t->token[id].added, plain, text, from, end)) continue;
+    take_blanks(&t->token[id].added, text, done, &from, &end);
+    size_t before = from > done ? from - done : 0;
+    status = between(t, normalized, plain, (View){text.at + done, before, text.begins && !done});
     if (!status) status = put_id(t, id);
     done = end;
   }
@@ -102,9 +107,7 @@ static ampc_status read_added(const Tokenizer *t, size_t i, const json_t *row, i
   const json_t *text = json_object_get(row, "content"), *number = json_object_get(row, "id");
   if (!json_is_string(text)) return bad_added(t, i, "has no text \"content\"");
   if (!json_is_integer(number)) return bad_added(t, i, "has no whole number \"id\"");
-  a->text = (Span){json_string_value(text), json_string_length(text)};
   *id = json_integer_value(number);
-  a->known = true;
   for (size_t j = 0; j < n; j++) {
     const json_t *flag = json_object_get(row, flags[j].name);
     if (!json_is_boolean(flag))
@@ -118,22 +121,25 @@ static ampc_status read_added(const Tokenizer *t, size_t i, const json_t *row, i
 }
 
 /* Notes the text that is looked for: for a normalized token, its normalized text. */
-static ampc_status read_match(Tokenizer *t, size_t i, uint32_t id, const Added *a)
+static ampc_status read_match(Tokenizer *t, size_t i, uint32_t id)
 {
+  const Added *a = &t->token[id].added;
+  Span text = t->token[id].text;
   Str *now = &t->text[0];
   str_clear(now);
-  str_add(now, a->text.at, a->text.n);
+  str_span(now, text);
   ampc_status status = now->failed     ? out_of_memory(t)
                        : a->normalized ? normalize_all(t, now, &t->text[1])
                                        : AMPC_OK;
   if (status) return status;
   Span match = {now->at, now->n};
-  if (now->n != a->text.n || memcmp(now->at, a->text.at, now->n) != 0) {
+  if (!now->n) return bad_added(t, i, "is empty after normalization");
+  if (trie_find(&t->added[a->normalized], match) != NO_ID)
+    return bad_added(t, i, "is the same text as one before it");
+  if (now->n != text.n || memcmp(now->at, text.at, now->n) != 0) {
+    if (memchr(now->at, 0, now->n)) return bad_added(t, i, "has a NUL");
     if (!(t->token[id].decoded = strndup(now->at, now->n))) return out_of_memory(t);
   }
-  uint32_t same = trie_find(&t->added[a->normalized], match);
-  if (!now->n) return bad_added(t, i, "is empty after normalization");
-  if (same != NO_ID) return bad_added(t, i, "is the same text as one before it");
   t->first[a->normalized][(uint8_t)*now->at] = true;
   return trie_add(&t->added[a->normalized], match, id) ? AMPC_OK : out_of_memory(t);
 }
@@ -145,8 +151,10 @@ static ampc_status read_one(Tokenizer *t, size_t i, const json_t *row, uint32_t 
   Added a = {0};
   ampc_status status = read_added(t, i, row, &id, &a);
   if (status) return status;
-  if (!a.text.n) return bad_added(t, i, "is empty");
-  uint32_t given = trie_find(&t->vocabulary, a.text);
+  const json_t *content = json_object_get(row, "content");
+  Span text = {json_string_value(content), json_string_length(content)};
+  if (!text.n) return bad_added(t, i, "is empty");
+  uint32_t given = trie_find(&t->vocabulary, text);
   bool new = given == NO_ID;
   if (new) given = (*next)++;
   if (id != given)
@@ -154,10 +162,10 @@ static ampc_status read_one(Tokenizer *t, size_t i, const json_t *row, uint32_t 
                      "%s: added_tokens[%zu] has the id %lld, but by %s it would be %u", t->name, i,
                      (long long)id, new ? "its place after the vocabulary" : "model.vocab", given);
   snprintf(path, sizeof path, "added_tokens[%zu]", i);
-  if (new) status = token_set(t, path, id, a.text, true);
+  if (new) status = token_set(t, path, id, text, true);
   if (status) return status;
   t->token[id].added = a;
-  return read_match(t, i, given, &a);
+  return read_match(t, i, given);
 }
 
 ampc_status added_read(Tokenizer *t, const json_t *list)

@@ -104,11 +104,6 @@ size_t grapheme_size(const char *at, size_t n)
 
 /* ---- normal forms ---- */
 
-typedef struct Char { /* of a decomposed text */
-  int32_t c;
-  uint32_t key; /* combining class; later the order */
-} Char;
-
 /* Sorts each run of marks by their combining class. Marks of one class keep their order. The sort
  * of utf8proc takes quadratic time. */
 static void sort_marks(int32_t *c, int32_t *copy, size_t n)

@@ -164,9 +164,7 @@ static void clean_up(Str *text, Str *other)
     str_clear(other);
     Span from = {pairs[i][0], strlen(pairs[i][0])}, to = {pairs[i][1], strlen(pairs[i][1])};
     add_replaced(other, (Span){text->at, text->n}, from, to);
-    Str done = *other;
-    *other = *text;
-    *text = done;
+    str_swap(text, other);
   }
 }
 
@@ -309,26 +307,28 @@ static void list_tokens(const Tokenizer *t, const uint32_t *ids, size_t n, bool 
   }
 }
 
-/* Runs the decoders. Without any, the library joins tokens by blanks. */
+/* What the library does if the file has no decoder. */
+static void decode_join(const Part *p, const Texts *in, Texts *out)
+{
+  (void)p;
+  for (size_t i = 0; i < in->n; i++) {
+    if (i) str_add(&out->all, " ", 1);
+    str_span(&out->all, texts_at(in, i));
+  }
+}
+
 static void decode_list(const Tokenizer *t, Texts *now, Texts *other)
 {
-  for (size_t i = 0; i < t->decode.n && now->n && !now->all.failed; i++) {
-    const Part *p = &t->decode.at[i];
+  static const PartKind kind = {.decode = decode_join};
+  static const Part join = {.kind = &kind};
+  for (size_t i = 0; i < t->decode.n || i == 0; i++) {
+    const Part *p = t->decode.n ? &t->decode.at[i] : &join;
     other->n = other->all.n = 0;
     p->kind->decode(p, now, other);
     Texts done = *other;
     *other = *now;
     *now = done;
   }
-  if (t->decode.n || now->n < 2) return;
-  other->n = other->all.n = 0;
-  for (size_t i = 0; i < now->n; i++) {
-    if (i) str_add(&other->all, " ", 1);
-    str_span(&other->all, texts_at(now, i));
-  }
-  Texts done = *other;
-  *other = *now;
-  *now = done;
 }
 
 ampc_status tokenizer_decode(Tokenizer *t, const uint32_t *ids, size_t n, bool special, char **out,

@@ -223,10 +223,8 @@ ampc_status normalize_all(Tokenizer *t, Str *text, Str *other)
     str_clear(other);
     other->most = most;
     p->kind->normalize(p, text, other);
-    Str done = *other;
-    *other = *text;
-    *text = done;
-    if (done.failed)
+    str_swap(text, other);
+    if (text->failed)
       return ampc_fail(AMPC_BAD_FILE,
                        "%s: normalizers failed: they make over 64 times the text, a "
                        "pattern takes too long, or memory ran out",

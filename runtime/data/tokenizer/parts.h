@@ -84,15 +84,14 @@ typedef struct Parts {
 } Parts;
 
 typedef struct Added { /* an added token */
-  Span text;
-  bool known, single_word, left, right, normalized, special;
+  bool single_word, left, right, normalized, special;
 } Added;
 
 typedef struct Token {
   Span text;     /* at NULL: the id has no token */
   char *decoded; /* owned; NULL: as `text`. The normalized text of an added token */
   double score;
-  Added added;   /* known: it is one */
+  Added added;
   uint8_t piece; /* of a .model: its type, PIECE_... */
 } Token;
 

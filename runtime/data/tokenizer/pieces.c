@@ -75,37 +75,42 @@ static ampc_status damaged(const Tokenizer *t)
 
 /* ---- the parts of the message ---- */
 
+/* Why a piece cannot be used; NULL: it can. */
+static const char *check_piece(const Tokenizer *t, Span text, float score, uint64_t type)
+{
+  for (size_t i = 0; i < text.n;) {
+    int size = utf8_step(text.at + i, text.n - i);
+    if (size < 0) return "a piece is not UTF-8";
+    i += (size_t)size;
+  }
+  return !text.n                                    ? "a piece is empty"
+         : !isfinite(score)                         ? "the score of a piece is not finite"
+         : type < PIECE_normal || type > PIECE_byte ? "the type of a piece is not known"
+         : type == PIECE_unused                     ? "pieces of the type UNUSED are not known"
+         : trie_find(&t->vocabulary, text) != NO_ID ? "a piece occurs twice"
+                                                    : NULL;
+}
+
 static ampc_status read_piece(Tokenizer *t, Span message)
 {
   Wire w = wire_of(message);
   Span text = {"", 0};
   float score = 0;
   uint64_t type = PIECE_normal;
+  uint32_t id = t->n_tokens;
   while (wire_next(&w)) {
     if (w.number == 1) text = w.bytes;
     if (w.number == 2) memcpy(&score, &w.value, sizeof score);
     if (w.number == 3) type = w.value;
   }
-  uint32_t id = t->n_tokens;
-  if (w.bad) return damaged(t);
-  for (size_t i = 0; i < text.n;) {
-    int size = utf8_step(text.at + i, text.n - i);
-    if (size < 0) return refuse_model(t, "a piece is not UTF-8");
-    i += (size_t)size;
-  }
-  if (!text.n) return refuse_model(t, "a piece is empty");
-  if (!isfinite(score)) return refuse_model(t, "the score of a piece is not finite");
-  if (type < PIECE_normal || type > PIECE_byte)
-    return refuse_model(t, "the type of a piece is not known");
-  if (type == PIECE_unused) return refuse_model(t, "pieces of the type UNUSED are not known");
-  if (trie_find(&t->vocabulary, text) != NO_ID) return refuse_model(t, "a piece occurs twice");
+  const char *why = w.bad ? NULL : check_piece(t, text, score, type);
+  if (w.bad || why) return why ? refuse_model(t, why) : damaged(t);
   ampc_status status = token_set(t, "pieces", id, text, false);
   if (status) return status;
   t->token[id].piece = (uint8_t)type;
   t->token[id].score = score;
   if (type == PIECE_unknown) t->unk = id;
-  if (type == PIECE_user && !trie_add(&t->user, text, id)) return out_of_memory(t);
-  return AMPC_OK;
+  return type != PIECE_user || trie_add(&t->user, text, id) ? AMPC_OK : out_of_memory(t);
 }
 
 static ampc_status read_trainer(Tokenizer *t, Span message)

@@ -43,6 +43,13 @@ View str_view(const Str *s)
   return (View){s->at, s->n, s->begins};
 }
 
+void str_swap(Str *a, Str *b)
+{
+  Str first = *a;
+  *a = *b;
+  *b = first;
+}
+
 void texts_end(Texts *t)
 {
   if (!grow(&t->end, &t->cap, t->n + 1, sizeof *t->end)) t->all.failed = true;

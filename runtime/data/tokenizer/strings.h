@@ -29,6 +29,7 @@ void str_add(Str *s, const char *at, size_t n);
 void str_span(Str *s, Span span);
 void str_clear(Str *s);
 View str_view(const Str *s);
+void str_swap(Str *a, Str *b);
 /* Returns a text of at least `n` elements of `size` bytes; NULL: out of memory, `*at` stays. */
 bool grow(void *at, size_t *cap, size_t n, size_t size);
 
