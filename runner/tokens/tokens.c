@@ -56,8 +56,8 @@ static const OptionRow tokens_options[] = {
 const OptionTable tokens_verb = {
     .program = "amp tokens",
     .usage = "--tokenizer FILE [options] TEXT... -o DATA\n"
-             "--tokenizer FILE --decode DATA [-o TEXT]\n"
-             "--tokenizer FILE --show TEXT...",
+             "       amp tokens --tokenizer FILE --decode DATA [-o TEXT]\n"
+             "       amp tokens --tokenizer FILE --show TEXT...",
     .about =
         "Writes the ids of the tokens of texts, as the source tokens() of a job reads them. The "
         "ids are those of Hugging Face's tokenizers, for a .model those of sentencepiece. Each "

@@ -104,40 +104,46 @@ static ampc_status read_missing(const Tokenizer *t, const char *path, const Part
   return AMPC_OK;
 }
 
+static ampc_status read_count(const Tokenizer *t, const char *path, const PartField *f,
+                              const json_t *v, int64_t *to)
+{
+  *to = json_integer_value(v);
+  if (json_is_integer(v) && *to >= 0) return AMPC_OK;
+  return bad(t, path, f->name, "is not a whole number, 0 or more");
+}
+
 static ampc_status read_field(Tokenizer *t, const char *path, const PartField *f, json_t *v,
                               Part *p)
 {
+  static const char flag[] = "is neither true nor false", text[] = "is not a text";
   void *to = (char *)p + f->at;
   if (!v || json_is_null(v)) return read_missing(t, path, f, to);
   switch (f->kind) {
   case FIELD_flag:
     *(bool *)to = json_is_true(v);
-    return json_is_boolean(v) ? AMPC_OK : bad(t, path, f->name, "is neither true nor false");
+    break;
   case FIELD_choice:
     *(int *)to = json_is_true(v);
-    return json_is_boolean(v) ? AMPC_OK : bad(t, path, f->name, "is neither true nor false");
+    break;
   case FIELD_text:
   case FIELD_char:
     return read_text(t, path, f, v, to);
   case FIELD_count:
-    *(int64_t *)to = json_integer_value(v);
-    return json_is_integer(v) && json_integer_value(v) >= 0
-               ? AMPC_OK
-               : bad(t, path, f->name, "is not a whole number, 0 or more");
+    return read_count(t, path, f, v, to);
   case FIELD_word:
     return read_word(t, path, f, v, to);
   case FIELD_pattern:
     return read_pattern(t, path, f, v, to);
   case FIELD_map:
-    return json_is_string(v) ? read_map(t, path, f, span_of(v), to)
-                             : bad(t, path, f->name, "is not a text");
+    if (!json_is_string(v)) return bad(t, path, f->name, text);
+    return read_map(t, path, f, span_of(v), to);
   case FIELD_json:
     *(json_t **)to = v;
     return AMPC_OK;
   case FIELD_ignored:
     return AMPC_OK;
   }
-  return AMPC_OK;
+  return json_is_boolean(v) ? AMPC_OK : bad(t, path, f->name, flag);
 }
 
 static ampc_status read_fields(Tokenizer *t, const char *path, json_t *from, Part *p)

@@ -247,27 +247,38 @@ static Span piece_prefix(const Tokenizer *t, View text, size_t *used)
   return (Span){text.at, *used};
 }
 
-void pieces_normalize(Tokenizer *t, View text, Str *out)
+/* Skips the blanks that a text begins with. */
+static size_t skip_blanks(const Tokenizer *t, View text)
 {
-  static const Span blank = {"\u2581", 3};
-  bool after_blank = t->trim_blanks;
   size_t used, i = 0;
   while (t->trim_blanks && i < text.n) {
     Span to = piece_prefix(t, (View){text.at + i, text.n - i, false}, &used);
     if (to.n != 1 || *to.at != ' ') break;
     i += used;
   }
-  if (i < text.n && t->dummy_prefix) str_span(out, blank);
+  return i;
+}
+
+static void add_marked(Str *out, Span text)
+{
+  for (size_t i = 0; i < text.n; i++)
+    if (text.at[i] == ' ')
+      str_add(out, "\u2581", 3);
+    else
+      str_add(out, text.at + i, 1);
+}
+
+void pieces_normalize(Tokenizer *t, View text, Str *out)
+{
+  bool after_blank = t->trim_blanks;
+  size_t used, i = skip_blanks(t, text);
+  if (i < text.n && t->dummy_prefix) str_add(out, "\u2581", 3);
   for (; i < text.n; i += used) {
     Span to = piece_prefix(t, (View){text.at + i, text.n - i, false}, &used);
     while (after_blank && to.n && *to.at == ' ') to.at++, to.n--;
-    for (size_t j = 0; j < to.n; j++)
-      if (to.at[j] == ' ')
-        str_span(out, blank);
-      else
-        str_add(out, to.at + j, 1);
+    add_marked(out, to);
     if (to.n) after_blank = t->trim_blanks && to.at[to.n - 1] == ' ';
   }
-  while (t->trim_blanks && out->n >= 3 && memcmp(out->at + out->n - 3, blank.at, 3) == 0)
+  while (t->trim_blanks && out->n >= 3 && memcmp(out->at + out->n - 3, "\u2581", 3) == 0)
     out->n -= 3;
 }
