@@ -23,6 +23,8 @@ def put(value, *path):
     def change(t):
         for key in path[:-1]:
             t = t[key]
+        if isinstance(t, list) and path[-1] == len(t):
+            t.append(None)
         if value is ...:
             del t[path[-1]]
         else:
@@ -95,6 +97,8 @@ CASES = [  # fixture, change, part of the message
     ("gpt2", split(r"a("), "missing closing parenthesis"),
     ("gpt2", split(r"\p{Foo}"), "unknown property"),
     ("llama3", put({"type": "Foo"}, "post_processor", "processors", 0), 'post_processor.processors[0].type: "Foo" is not known'),
+    ("llama3", put({"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 2]}, "post_processor", "processors", 2),
+     "post_processor.processors[2] follows a TemplateProcessing"),
     ("llama3", put([], "post_processor", "processors", 1, "single"), "single has not the sequence A once"),
     ("llama3", put({}, "post_processor", "processors", 1, "special_tokens"), "names a token that special_tokens lacks"),
     ("gpt2", put({"type": "Sequence", "normalizers": [{"type": "NFC"}] * 65}, "normalizer"), "has over 64 parts"),

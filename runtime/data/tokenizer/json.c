@@ -231,61 +231,49 @@ static ampc_status read_parts(Tokenizer *t, const Listing *l, const char *path, 
 
 /* ---- post-processors ---- */
 
-static ampc_status surround(Tokenizer *t, Ids *side, bool first, const json_t *number,
-                            const char *path)
+/* Inserts an id into those before or after the text. */
+static ampc_status insert_id(Tokenizer *t, Ids *side, size_t at, const json_t *number,
+                             const char *path)
 {
   json_int_t id = json_integer_value(number);
   if (!json_is_integer(number) || id < 0 || id >= t->n_tokens || !t->token[id].text.at)
     return bad(t, path, "", "has an id that is no token");
-  if (!grow(&side->at, &side->cap, side->n + 1, sizeof *side->at)) return out_of_memory(t);
-  if (first) memmove(side->at + 1, side->at, side->n * sizeof *side->at);
-  side->at[first ? 0 : side->n] = (uint32_t)id;
-  side->n++;
+  if (tokenizer_append(side, 0)) return out_of_memory(t);
+  memmove(side->at + at + 1, side->at + at, (side->n - 1 - at) * sizeof *side->at);
+  side->at[at] = (uint32_t)id;
   return AMPC_OK;
 }
 
-/* Adds the ids of a special token of a template, in their order. */
-static ampc_status read_special(Tokenizer *t, const char *path, const json_t *tokens,
-                                const json_t *piece, bool after, size_t *at)
+/* Returns the ids of a special token of a template. */
+static const json_t *special_ids(const json_t *tokens, const json_t *piece)
 {
-  const json_t *name = json_object_get(json_object_get(piece, "SpecialToken"), "id");
-  const json_t *ids = json_object_get(
-      json_object_get(tokens, json_is_string(name) ? json_string_value(name) : ""), "ids");
-  ampc_status status = AMPC_OK;
-  if (!json_is_array(ids)) return bad(t, path, "single", "names a token that special_tokens lacks");
-  for (size_t i = 0; i < json_array_size(ids) && !status; i++) {
-    Ids *side = after ? &t->after : &t->before;
-    status = surround(t, side, false, json_array_get(ids, i), path);
-    /* what this template adds before the text comes before what earlier ones added */
-    for (size_t j = side->n - 1; !status && !after && j > *at; j--) {
-      uint32_t id = side->at[j];
-      side->at[j] = side->at[j - 1];
-      side->at[j - 1] = id;
-    }
-    ++*at;
-  }
-  return status;
+  const char *name =
+      json_string_value(json_object_get(json_object_get(piece, "SpecialToken"), "id"));
+  return name ? json_object_get(json_object_get(tokens, name), "ids") : NULL;
 }
 
+/* What a template adds is around what earlier post-processors added. */
 static ampc_status read_template(Tokenizer *t, const char *path, json_t *from)
 {
+  static const char once[] = "has not the sequence A once";
   const json_t *single = json_object_get(from, "single"),
                *tokens = json_object_get(from, "special_tokens");
   bool after = false;
   size_t at = 0;
   ampc_status status = AMPC_OK;
-  for (size_t i = 0; i < json_array_size(single) && !status; i++) {
-    const json_t *piece = json_array_get(single, i);
-    const json_t *text = json_object_get(json_object_get(piece, "Sequence"), "id");
-    if (!text) {
-      status = read_special(t, path, tokens, piece, after, &at);
-      continue;
-    }
-    if (after || !json_is_string(text) || strcmp(json_string_value(text), "A") != 0)
-      return bad(t, path, "single", "has not the sequence A once");
-    after = true;
+  for (size_t i = 0; i < json_array_size(single); i++) {
+    const json_t *piece = json_array_get(single, i), *ids = special_ids(tokens, piece);
+    const char *text = json_string_value(json_object_get(json_object_get(piece, "Sequence"), "id"));
+    if (text && (after || strcmp(text, "A") != 0)) return bad(t, path, "single", once);
+    if (!text && !json_is_array(ids))
+      return bad(t, path, "single", "names a token that special_tokens lacks");
+    for (size_t j = 0; j < json_array_size(ids) && !text && !status; j++)
+      status = insert_id(t, after ? &t->after : &t->before, after ? t->after.n : at++,
+                         json_array_get(ids, j), path);
+    if (status) return status;
+    after |= text != NULL;
   }
-  return status || after ? status : bad(t, path, "single", "has not the sequence A once");
+  return after ? AMPC_OK : bad(t, path, "single", once);
 }
 
 static ampc_status read_processor(Tokenizer *t, const char *path, json_t *from)
@@ -306,10 +294,12 @@ static ampc_status read_processor(Tokenizer *t, const char *path, json_t *from)
     if (!fields[field]) return unknown(t, path, name, NULL);
   }
   if (kind == 0) return AMPC_OK; /* about offsets */
-  if (kind == 1) return read_template(t, path, from);
+  if (t->template) return bad(t, path, "", "follows a TemplateProcessing, which must be the last");
+  t->template = kind == 1;
+  if (t->template) return read_template(t, path, from);
   const json_t *cls = json_object_get(from, "cls"), *sep = json_object_get(from, "sep");
-  ampc_status status = surround(t, &t->before, true, json_array_get(cls, 1), path);
-  return status ? status : surround(t, &t->after, false, json_array_get(sep, 1), path);
+  ampc_status status = insert_id(t, &t->before, 0, json_array_get(cls, 1), path);
+  return status ? status : insert_id(t, &t->after, t->after.n, json_array_get(sep, 1), path);
 }
 
 /* ---- models ---- */

@@ -131,6 +131,7 @@ struct Tokenizer {
   Part model;
   Str *scratch; /* two for each pre-tokenizer */
   Ids before, after;
+  bool template; /* they are of a TemplateProcessing, and complete */
 
   Token *token; /* by id */
   size_t token_cap;
