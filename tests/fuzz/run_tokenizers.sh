@@ -9,7 +9,7 @@ corpus=build-asan/corpus-tokenizers
 mkdir -p $corpus build-asan/found
 python3 - $corpus <<'END'
 import glob, json, os, sys
-for path in glob.glob("tests/tokenizers/fixtures/*"):
+for path in glob.glob("tests/tokenizers/fixtures/*.json") + glob.glob("tests/tokenizers/fixtures/*.model"):
     name = os.path.basename(path)
     if name.endswith(".model"):
         open(os.path.join(sys.argv[1], name), "wb").write(open(path, "rb").read())

@@ -117,7 +117,7 @@ typedef struct Merge { /* a pair of symbols that can be merged */
 
 typedef struct Best { /* the best way to a place in a word */
   double score;
-  uint32_t id, from; /* from NONE: no way leads there */
+  uint32_t id, from; /* from NO_ID: no way leads there */
 } Best;
 
 typedef struct Slot Slot; /* of the cache of words */
@@ -126,7 +126,7 @@ struct Tokenizer {
   char *name;   /* of the file, for messages */
   json_t *root; /* owns the texts of a tokenizer.json */
   char *bytes;  /* owns those of a .model */
-  Str held;     /* owns texts that were made */
+  Str held;     /* a text that is being made */
   Parts normalize, split, decode;
   Part model;
   Str *scratch; /* two for each pre-tokenizer */
@@ -140,7 +140,7 @@ struct Tokenizer {
   Trie added[2];                            /* added tokens; [1]: matched after normalization */
   bool first[2][256];                       /* bytes that they begin with */
   Pattern *word;                            /* a character of words, for `single_word` */
-  uint32_t unk;                             /* NONE: there is none */
+  uint32_t unk;                             /* NO_ID: there is none */
   uint32_t byte_id[256];
   bool pieces;         /* a .model */
   bool cuts_at_blanks; /* no token has a U+2581 after another character: Note [words] */
@@ -205,8 +205,9 @@ ampc_status pattern_compile(const char *name, const char *path, PatternKind kind
                             Pattern **out);
 void pattern_free(Pattern *p);
 typedef struct Found {
-  size_t from, end, last; /* the match; where the search goes on; end of the last match + 1 */
-  size_t search;
+  size_t from, end; /* the match */
+  size_t search;    /* where the search goes on */
+  size_t last;      /* end of the match before, plus 1; 0: there was none */
 } Found;
 /* Finds the next match after *f, which begins zeroed. Sets *more to false if there is none. */
 ampc_status pattern_next(const Pattern *p, View text, Found *f, bool *more);

@@ -4,8 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NONE = -1 }; /* as uint32_t: no id, no node */
-#define NO_ID ((uint32_t)NONE)
+#define NO_ID UINT32_MAX /* no id, no node, no rank */
 
 typedef struct Span { /* bytes that somebody else owns */
   const char *at;

@@ -33,7 +33,7 @@ ampc_status tokenizer_append(Ids *ids, uint32_t id); /* fails only if memory run
 /* Appends the ids of a text of `n` bytes to `out`. `special`: add what the file adds around a text,
  * such as <s>. `plain`: a special token in the text (<|endoftext|>) is text like any other. Text
  * that is not UTF-8 is refused with AMPC_BAD_FILE, and the message has the place. It takes memory
- * of a few times the text, and of 40 bytes for each byte of the longest word. */
+ * of a few times the text, and about 50 bytes for each byte of the longest word. */
 ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool special, bool plain,
                              Ids *out);
 /* Sets *out to the text of `n` ids, NUL-terminated; the caller frees it. `special`: special tokens
