@@ -93,19 +93,21 @@ typedef struct Writing {
   Ids ids;
   char *bytes; /* of ids, to be written */
   size_t room;
-  int64_t texts, tokens, read; /* read: bytes of texts */
-  double begun, told;          /* told 0: there is no line of progress */
-  bool terminal;
+  int64_t texts, tokens;
+  double begun, told; /* told 0: there is no line of progress */
+  bool watched;
 } Writing;
 
-static void tell_progress(Writing *w)
+static void tell_progress(void *writing)
 {
-  double now = seconds_now();
-  char bytes[AMPC_BYTES_ROOM];
-  if (w->cmd->quiet || !w->terminal || now - w->told < 0.2 || now - w->begun < 1) return;
+  Writing *w = writing;
+  double now = seconds_now(), tokens = (double)w->tokens + (double)w->ids.n;
+  char all[AMPC_BYTES_ROOM], each[AMPC_BYTES_ROOM];
+  if (now - w->told < 0.2 || now - w->begun < 1) return;
   w->told = now;
-  fprintf(stderr, "\r%lld texts, %s, %.1f MB/s \x1b[K", (long long)w->texts,
-          ampc_bytes_text(w->read, bytes), (double)w->read / 1e6 / (now - w->begun + 1e-9));
+  fprintf(stderr, "\r%lld texts done, %s tokens, %s a second\x1b[K", (long long)w->texts,
+          ampc_scaled_text((int64_t)tokens, "", all),
+          ampc_scaled_text((int64_t)(tokens / (now - w->begun)), "", each));
 }
 
 static ampc_status write_ids(Writing *w)
@@ -155,14 +157,13 @@ static ampc_status show_ids(const Writing *w)
 static ampc_status put_text(Writing *w, const char *text, size_t n)
 {
   w->ids.n = 0;
+  if (w->watched && w->texts % 1024 == 0) tell_progress(w);
   ampc_status status =
       tokenizer_encode(w->tokenizer, text, n, !w->cmd->bare, w->cmd->plain, &w->ids);
   if (!status && w->cmd->separator) status = tokenizer_append(&w->ids, w->separator);
   if (status) return status;
   w->texts++;
   w->tokens += (int64_t)w->ids.n;
-  w->read += (int64_t)n;
-  tell_progress(w);
   return w->cmd->out ? write_ids(w) : show_ids(w);
 }
 
@@ -211,6 +212,8 @@ static void tell_result(const Writing *w)
 
 static ampc_status put_files(Writing *w, const Operands *files)
 {
+  w->watched = isatty(STDERR_FILENO) && !w->cmd->quiet && w->cmd->out;
+  if (w->watched) tokenizer_watch(w->tokenizer, tell_progress, w);
   ampc_status status = w->cmd->out ? file_begin(&w->file, w->cmd->out, &file_tokens) : AMPC_OK;
   if (status) return status;
   for (int i = 0; i < files->n && !status; i++) status = put_file(w, files->at[i]);
@@ -275,7 +278,7 @@ int tokens_main(int argc, char **argv)
   Arena *arena = arena_create();
   Operands files = {argv, argc};
   TokensCommand cmd = {0};
-  Writing w = {.cmd = &cmd, .begun = seconds_now(), .terminal = isatty(STDERR_FILENO)};
+  Writing w = {.cmd = &cmd, .begun = seconds_now()};
   int status;
   if (options_read(&tokens_verb, arena, &files, &cmd, &status) &&
       check_usage(&cmd, &files, &status)) {

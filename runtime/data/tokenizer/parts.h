@@ -156,6 +156,8 @@ struct Tokenizer {
   Slot *cache;
 
   Ids *out; /* of the call that runs */
+  void (*tell)(void *about);
+  void *about;
   Str text[2];
   Symbol *symbol;
   Merge *heap;

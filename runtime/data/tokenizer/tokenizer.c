@@ -190,6 +190,7 @@ ampc_status tokenizer_append(Ids *ids, uint32_t id)
 
 ampc_status put_id(Tokenizer *t, uint32_t id)
 {
+  if (t->tell && t->out->n % (1 << 20) == 1) t->tell(t->about);
   return tokenizer_append(t->out, id);
 }
 
@@ -216,6 +217,12 @@ static ampc_status put_ids(Tokenizer *t, const Ids *ids)
   ampc_status status = AMPC_OK;
   for (size_t i = 0; i < ids->n && !status; i++) status = put_id(t, ids->at[i]);
   return status;
+}
+
+void tokenizer_watch(Tokenizer *t, void (*tell)(void *about), void *about)
+{
+  t->tell = tell;
+  t->about = about;
 }
 
 /* After a text that failed, the next one may succeed. */

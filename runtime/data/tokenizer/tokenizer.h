@@ -36,6 +36,8 @@ ampc_status tokenizer_append(Ids *ids, uint32_t id); /* fails only if memory run
  * of a few times the text, and about 50 bytes for each byte of the longest word. */
 ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool special, bool plain,
                              Ids *out);
+/* Calls `tell` after about each million ids of a text. */
+void tokenizer_watch(Tokenizer *t, void (*tell)(void *about), void *about);
 /* Sets *out to the text of `n` ids, NUL-terminated; the caller frees it. `special`: special tokens
  * are part of the text. Bytes that are not UTF-8 become U+FFFD. Refuses ids that have no token. */
 ampc_status tokenizer_decode(Tokenizer *t, const uint32_t *ids, size_t n, bool special, char **out,
