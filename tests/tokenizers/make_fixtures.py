@@ -119,6 +119,47 @@ def pieces(lines, name, **options):
     return path
 
 
+def edit_pieces(path, edit):
+    """Changes the message of a .model."""
+    import sentencepiece.sentencepiece_model_pb2 as messages
+    m = messages.ModelProto()
+    with open(path, "rb") as f:
+        m.ParseFromString(f.read())
+    edit(m)
+    with open(path, "wb") as f:
+        f.write(m.SerializeToString())
+
+
+def add_then(m):
+    """A token with a user-defined one in it: these are never merged."""
+    m.pieces.add(piece="then", score=-0.5)
+
+
+def make_ties(m):
+    for p in m.pieces:
+        if p.type == 1:
+            p.score = p.score // 16
+
+
+def without_merges(t, n):
+    """Takes the last n merges away, so that only `ignore_merges` gives their tokens."""
+    spec = json.loads(t.to_str())
+    del spec["model"]["merges"][-n:]
+    return Tokenizer.from_str(json.dumps(spec))
+
+
+def with_inner_blank(t):
+    """Adds a token with a blank after another character, so that a text cannot be cut at blanks."""
+    spec = json.loads(t.to_str())
+    first = max(spec["model"]["vocab"].values()) + 1
+    for a in spec["added_tokens"]:  # those after the vocabulary move
+        a["id"] += 2 * (a["id"] >= first)
+    for i, (a, b) in enumerate([("e", "\u2581t"), ("s", "\u2581")]):
+        spec["model"]["vocab"][a + b] = first + i
+        spec["model"]["merges"].insert(200 + i, [a, b])
+    return Tokenizer.from_str(json.dumps(spec))
+
+
 def small_map(t, path):
     """Gives an Unigram tokenizer the table of a .model, as XLM-R has it."""
     spec = json.loads(t.to_str())
@@ -138,21 +179,26 @@ def make(lines):
     mapped = pieces(lines, "spm_unigram", vocab_size=500, model_type="unigram", normalization_rule_tsv=rules,
                     user_defined_symbols=["<x>", "ing"], character_coverage=0.995)
     os.remove(rules)
-    pieces(lines, "spm_bpe", vocab_size=800, model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
-           user_defined_symbols=["<x>", "the"], remove_extra_whitespaces=False, character_coverage=0.99)
-    pieces(lines, "spm_plain", vocab_size=400, model_type="bpe", normalization_rule_name="identity", add_dummy_prefix=False,
-           character_coverage=0.99)
+    edit_pieces(pieces(lines, "spm_bpe", vocab_size=800, model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
+           user_defined_symbols=["<x>", "the"], remove_extra_whitespaces=False, character_coverage=0.99), add_then)
+    edit_pieces(pieces(lines, "spm_plain", vocab_size=400, model_type="bpe", normalization_rule_name="identity", add_dummy_prefix=False,
+           character_coverage=0.99), make_ties)
     llama3 = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(
         single="<|endoftext|> $A", pair="<|endoftext|> $A $B", special_tokens=[("<|endoftext|>", 0)])])
+    many = processors.TemplateProcessing(single="<pad> <unk> $A <s> <pad>", pair="$A $B",
+                                         special_tokens=[("<pad>", 3), ("<unk>", 0), ("<s>", 1)])
     yield "gpt2", byte_bpe(lines, P.ByteLevel(add_prefix_space=False), post=processors.ByteLevel())
     yield "roberta", byte_bpe(lines, P.ByteLevel(add_prefix_space=True), 400, special=SPECIAL,
-                              post=processors.RobertaProcessing(("</s>", 2), ("<s>", 1)))
-    yield "llama3", byte_bpe(lines, split_then_bytes(LLAMA3), post=llama3, ignore_merges=True)
+                              post=processors.Sequence([processors.RobertaProcessing(("</s>", 2), ("<s>", 1)), many]))
+    yield "llama3", without_merges(byte_bpe(lines, split_then_bytes(LLAMA3), post=llama3, ignore_merges=True), 60)
     yield "qwen", byte_bpe(lines, split_then_bytes(QWEN), 600, normalizer=N.NFC())
     yield "tekken", byte_bpe(lines, split_then_bytes(TEKKEN), 500)
     yield "deepseek", byte_bpe(lines, P.Sequence([split("[\r\n]"), split("\\s?[A-Za-z\u00b5\u00c0-\u00f6]+"), split(r"\s?[!-/:-~]+"),
                                                   split(r"\s+$"), split("[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"),
                                                   P.Digits(True), P.ByteLevel(False, use_regex=False)]), 400)
+    yield "patterns", byte_bpe(lines, P.Sequence([
+        split(r"\s*", "merged_with_next"), split("(?i:the)|x*", "merged_with_previous"), split(r"(?<=a)|^\s|.$"),
+        split(r"[\w.]+|\w+", "removed", True), split(r"\p{Han}+|\p{Greek}|\W?\d{2,}"), P.ByteLevel(False, use_regex=False)]), 400)
     yield "behaviors", byte_bpe(lines, P.Sequence([
         P.CharDelimiterSplit("~"), P.Split(".", "merged_with_previous"), P.Split("#", "merged_with_next"), split("[0-9]+", "removed"),
         split(r"[a-z]+|\s", "contiguous", True), P.Punctuation("contiguous"), P.FixedLength(7), P.Digits(False),
@@ -160,7 +206,7 @@ def make(lines):
     yield "byte_normalizer", byte_bpe([s for s in lines if s], P.Sequence([split(r"\w+|[\w.]", "merged_with_previous")]), 400,
                                       N.Sequence([N.Nmt(), N.Strip(True, False), N.ByteLevel()]), added=FLAGS[:4])
     yield "llama2", fallback_bpe(lines, True)
-    yield "metaspace_first", fallback_bpe(lines, False)
+    yield "metaspace_first", with_inner_blank(fallback_bpe(lines, False))
     prefixed = train(models.BPE(unk_token="<unk>", continuing_subword_prefix="@@", end_of_word_suffix="</w>", fuse_unk=False),
                      trainers.BpeTrainer(vocab_size=500, special_tokens=SPECIAL, continuing_subword_prefix="@@",
                                          end_of_word_suffix="</w>", show_progress=False, limit_alphabet=70), lines,
@@ -199,7 +245,8 @@ def main():
     lines = corpus(sys.argv[1:] or sorted(glob.glob(os.path.join(HERE, "..", "..", "docs", "*.md"))))
     all_texts = ["", " ", "Hello World", "hello  word\r\n\r\n  <|end|> <mask> <x>  passwords word's Hello World!", "a" * 300,
                  "1234567890" * 5, "\u2581\u2581x \u2581", "<s>x</s><unk><|endoftext|>[MASK]", "hello\u0000there", "e\u0301" * 5,
-                 "\u0323\u0301" * 20, "a.b~c#d 12 ~~ ## .. 3.14x", "x" + " " * 40 + "y", "\n\n\n", "x\u00b2\u00bc. \u00b9\u00aa", "It's 'LL (i'M) WE'VE"]
+                 "\u0323\u0301" * 20, "a.b~c#d 12 ~~ ## .. 3.14x", "x" + " " * 40 + "y", "\uff21\u0301 o\u0308 e\u0301 \uff21\u0323\u0301", "then the other then", "\n\n\n", "x\u00b2\u00bc. \u00b9\u00aa", "It's 'LL (i'M) WE'VE"]
+    all_texts += texts("compare", 300, "digits")[40:300:26]  # sums of floats round
     for kind in KINDS:
         all_texts += texts("fixtures", 25, kind)
     write(os.path.join(OUT, "texts.json"), all_texts)

@@ -53,8 +53,9 @@ ampc_status token_set(Tokenizer *t, const char *path, int64_t id, Span text, boo
 /* Whether a U+2581 follows another character. */
 static bool has_inner_blank(Span text)
 {
-  for (size_t i = 3; i + 3 <= text.n; i++)
-    if (memcmp(text.at + i, "\u2581", 3) == 0 && memcmp(text.at + i - 3, "\u2581", 3) != 0)
+  static const char mark[] = "\u2581";
+  for (size_t i = 1; i + 3 <= text.n; i++)
+    if (memcmp(text.at + i, mark, 3) == 0 && (i < 3 || memcmp(text.at + i - 3, mark, 3) != 0))
       return true;
   return false;
 }
