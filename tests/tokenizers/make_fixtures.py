@@ -246,7 +246,7 @@ def main():
     all_texts = ["", " ", "Hello World", "hello  word\r\n\r\n  <|end|> <mask> <x>  passwords word's Hello World!", "a" * 300,
                  "1234567890" * 5, "\u2581\u2581x \u2581", "<s>x</s><unk><|endoftext|>[MASK]", "hello\u0000there", "e\u0301" * 5,
                  "\u0323\u0301" * 20, "a.b~c#d 12 ~~ ## .. 3.14x", "x" + " " * 40 + "y", "\uff21\u0301 o\u0308 e\u0301 \uff21\u0323\u0301", "then the other then", "\n\n\n", "x\u00b2\u00bc. \u00b9\u00aa", "It's 'LL (i'M) WE'VE"]
-    all_texts += texts("compare", 300, "digits")[40:300:26]  # sums of floats round
+    all_texts += texts("compare", 126, "digits")[125:]  # sums of floats round
     for kind in KINDS:
         all_texts += texts("fixtures", 25, kind)
     write(os.path.join(OUT, "texts.json"), all_texts)
