@@ -15,7 +15,7 @@ extern const char amp_notes[]; /* the end of `amp --help`, in lines */
 
 extern const OptionTable train_verb, eval_verb, infer_verb, inspect_verb, profile_verb, probe_verb,
     report_verb, tune_verb, weights_verb, export_verb, import_verb, fmt_verb, repl_verb, lsp_verb,
-    selftest_verb;
+    selftest_verb, tokens_verb;
 
 int train_main(int argc, char **argv);
 int eval_main(int argc, char **argv);
@@ -30,5 +30,6 @@ int weights_main(int argc, char **argv);
 int export_main(int argc, char **argv);
 int import_main(int argc, char **argv);
 int fmt_main(int argc, char **argv);
+int tokens_main(int argc, char **argv);
 int lsp_main(int argc, char **argv);
 int selftest_main(int argc, char **argv);

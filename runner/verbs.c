@@ -17,6 +17,7 @@ const Verb verbs[] = {
      &weights_verb, false},
     {"export", export_main, "write an infer block as an ONNX model", &export_verb, false},
     {"import", import_main, "write an ONNX model as a job and its weights", &import_verb, false},
+    {"tokens", tokens_main, "write texts as the ids of a tokenizer, and back", &tokens_verb, false},
     {"fmt", fmt_main, "format jobs: indentation, blanks, empty lines", &fmt_verb, false},
     {"repl", repl_main, "a prompt for declarations, statements and commands", &repl_verb, false},
     {"lsp", lsp_main, "a language server for editors", &lsp_verb, false},

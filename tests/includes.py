@@ -51,6 +51,7 @@ ROOMS = {
     "compiler/explain": "compiler cost facts",
     "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",
+    "runtime/data/tokenizer": "",
     "runtime/data": "runtime/data/formats",
     "runtime/ranks": "runtime",
     "runtime/cpu": "runtime runtime/ranks",
@@ -75,6 +76,7 @@ ROOMS = {
     "runner/selftest/ops": "compiler/graph runner/selftest",
     "runner/tune": "compiler compiler/cli compiler/cost compiler/graph compiler/syntax runner jit job probe"
                    " runtime/train",
+    "runner/tokens": "compiler/cli runner runtime/data/tokenizer",
     "runner/onnx": "",
     "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
     "runner/import": "compiler compiler/cli compiler/diag compiler/lower/interpret compiler/syntax runner job runner/onnx runtime/state",

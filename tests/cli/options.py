@@ -126,7 +126,7 @@ def main():
             options = check_program(name, command)
             lacks = [option for option in TRAIN_ONLY if f"--{option}" not in options]
             check(f"{name} has what only training uses", verb != "train" or not lacks, lacks)
-        if verb not in ("selftest", "weights", "import", "fmt"):
+        if verb not in ("selftest", "weights", "import", "fmt", "tokens"):
             check_compiler_options(name, command)
     for verb in ("train", "eval", "inspect"):
         refuses(f"amp {verb}", [amp, verb], [], "no job was given")
