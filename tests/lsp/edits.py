@@ -60,6 +60,18 @@ OWN = """op plus(x: float[N]) -> (y: float[N]) {
 }
 infer g(v: f32[4]) { return plus(v) }
 """
+THREE = """data d() { return synthetic(64, [3]), synthetic(64, [3]) }
+module Net() {
+  s = INIT
+  def forward(x) {
+LINES
+    return s(x)
+  }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+train x, y in d() with batch=8 { minimize mse_loss(net(x), y) with opt }
+"""
 failed = 0
 
 
@@ -140,6 +152,20 @@ def cures(job):
     c.change(job, text)
     wrong = [d for d in c.diagnostics(job)][0]["range"]
     check("a name behind a character of four bytes", [applied(text, e) for _, e in actions(c, job, wrong)], [JOB])
+    for init, lines, wanted in [
+            ("StandardScaler()", ["h = s(x)"], [[]]), ("LazyLinear(3)", ["h = s(x)"], [[]]),
+            ("Linear(3, 3)", ["h = x.sum(axis=1).dim()"], [["h = x.sum(dim=1).dim()"]]),
+            ("Linear(3, 3)", ["h = x.sum(axis=1)", "h = s(h)"], [[]]),
+            ("Linear(3, 3)", ["h = np.concatenate([x, x], axis=1)", "h = s(h)"], [[]]),
+            ("Linear(3, 3)", ["h = np.concatenate([x, x], axis=1)"], [["h = cat([x, x], axis=1)"]]),
+            ("Linear(3, 3)", ["h = F.gelu(x)", "h = x.float()"], [["h = gelu(x)"], ["h = x.to(f32)"]]),
+            ("Linear(3, 3)", ["h = x.sum(bad=1)", "h = x.float()"], [[], ["h = x.to(f32)"]])]:
+        text = THREE.replace("INIT", init).replace("LINES", "\n".join(lines))
+        c.change(job, text)
+        found = {d["range"]["start"]["line"]: d["range"] for d in c.diagnostics(job)}
+        edits = [actions(c, job, found[line]) for line in sorted(found)]
+        check(f"cures of {init} and {lines}",
+              [[applied(text, e).split("\n")[line] for _, e in a] for line, a in zip(sorted(found), edits)], wanted)
     for where in ((0, 0), (10 ** 9, 10 ** 9)):
         check("a place without mistakes", actions(c, job, {k: {"line": where[0], "character": where[1]} for k in ("start", "end")}), [])
     c.close()
