@@ -155,15 +155,14 @@ static void join_bodies(Compile *c)
   *c->ast = kept;
 }
 
-/* Drops eval and infer blocks, and settings, which may be theirs. Only train blocks can compute a
- * value that :show watches; compiling the others would cost time. */
+/* Drops eval and infer blocks. Only train blocks can compute a value that :show watches; compiling
+ * the others would cost time. */
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
   for (uint32_t i = 0; i < c->ast->n; i++) {
     DeclKind kind = c->ast->at[i]->kind;
-    if (kind != DECL_eval && kind != DECL_infer && kind != DECL_setting)
-      vec_push(c->arena, &kept, c->ast->at[i]);
+    if (kind != DECL_eval && kind != DECL_infer) vec_push(c->arena, &kept, c->ast->at[i]);
   }
   *c->ast = kept;
 }
@@ -185,7 +184,7 @@ static bool compile(const Repl *r, Compile *c, const Request *q)
     join_bodies(c);
   }
   if (q->watch) keep_trains(c);
-  choose_settings(c, q->precision, !q->input && !q->watch && !q->infer);
+  choose_settings(c, q->precision, !q->input && !q->infer);
   return compile_parsed(c);
 }
 
