@@ -1,6 +1,6 @@
 /* The program of a session: the job's file and the accepted inputs; see Note [how a session
  * grows]. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/graph/ir.h"
 #include <errno.h>
 #include <stdio.h>
@@ -359,6 +359,19 @@ static bool run_statements(Repl *r, const Part *part, bool keep, const NameVec *
   return true;
 }
 
+/* Whether an expression has mistakes and data of the next batch, which only :show can read. */
+static bool is_wrong_with_data(Repl *r, const char *text)
+{
+  bool any = false, quoted = false;
+  for (const char *at = text; *at && r->latest && !any;) {
+    size_t n = name_size(at);
+    quoted = quoted != (*at == '"');
+    any = n && !quoted && is_data(r, at) && !value_compiles(r, arena_strndup(r->arena, at, n));
+    at += n ? n : 1;
+  }
+  return any && !value_compiles(r, text);
+}
+
 bool program_input(Repl *r, const char *text, size_t size)
 {
   if (size > INPUT_LIMIT)
@@ -380,6 +393,7 @@ bool program_input(Repl *r, const char *text, size_t size)
   NameVec assigned = {0};
   bool keep = has_effect(r, &ast, &assigned);
   compile_destroy(c);
+  if (!keep && is_wrong_with_data(r, part.text)) return command_show(r, part.text);
   return run_statements(r, &part, keep, &assigned);
 }
 
