@@ -118,16 +118,17 @@ static double pearson(const ampc_metric *s)
 }
 
 /* Returns the mean over columns of R^2 = 1 - (squared errors) / (squared deviations of the target
- * y), as r2_score with its uniform average. A column whose targets are all equal has R^2 1 if the
- * errors are 0, else 0. With fewer than two samples NaN. */
+ * y), as r2_score with its uniform average. NaN with fewer than two samples, and if the targets of
+ * a column are equal, or their mean is over 128 standard deviations away from 0: the deviations are
+ * a difference of sums of f32, and half an ulp of these is then up to 128^2 half ulps of it. */
 static double r2(const ampc_metric *s, uint32_t columns)
 {
   double sum = 0;
   for (uint32_t c = 0; c < columns; c++) {
-    double n = s[c].sum, y = s[columns + c].sum, errors = s[3 * columns + c].sum;
-    double spread = s[2 * columns + c].sum - y * y / n;
-    if (n < 2) return NAN;
-    sum += spread > 0 ? 1 - errors / spread : errors == 0;
+    double n = s[c].sum, y = s[columns + c].sum, squares = s[2 * columns + c].sum;
+    double errors = s[3 * columns + c].sum, spread = squares - y * y / n;
+    if (n < 2 || (errors > 0 && !(spread > squares * 0x1p-14))) return NAN;
+    sum += errors > 0 ? 1 - errors / spread : 1;
   }
   return sum / columns;
 }

@@ -246,6 +246,7 @@ struct Lower {
   Look *look;             /* in `amp repl`: the samples that the source reads; else NULL */
   Sizes *sizes;           /* sizes of the dims of the job */
   bool broken_consts;     /* a const has no value, so any module may lack members */
+  bool misread;           /* the job has syntax errors, so statements may be missing */
   bool broken;            /* a model lacks members; messages about missing members are suppressed */
   bool in_precision;      /* a clause of `precision` is being evaluated */
   const Model *loading;   /* the model whose `load` is being evaluated; else NULL */

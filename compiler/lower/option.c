@@ -193,7 +193,10 @@ static void help_setting(Lower *l, const char *key)
   const char *end = near ? NULL : diag_nearest(key, ends, known->n);
   for (uint32_t i = 0; end && !near; i++)
     if (ends[i] == end) near = known->at[i];
-  if (near)
+  const char *dot = strrchr(key, '.'), *last = dot ? dot + 1 : key;
+  if (strcmp(last, "clip_norm") == 0 || strcmp(last, "skip_above") == 0)
+    diag_help(l->c, "write `%s=..` in the optimizer; then --set changes it", last);
+  else if (near)
     diag_help(l->c, "did you mean `%s`?", near);
   else
     diag_help(l->c, "`:set` at the prompt, `amp repl %s`, lists the settings",

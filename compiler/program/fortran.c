@@ -45,8 +45,11 @@ static const char *check_name(Fortran *f, bool local, const char *name)
   bool begins = isalpha((unsigned char)*name) || (!local && n), fits = strlen(name) <= LONGEST;
   f->wrong |= twin || !begins || !fits;
   if (twin)
-    diag_error(c, E803, (Span){0}, "Fortran reads `%s` and `%s` as one name; rename one of them",
-               twin, name);
+    diag_error(
+        c, E803, (Span){0},
+        "Fortran reads `%s` and `%s` as one name; rename the block, argument, metric or class "
+        "of the job that has one of them",
+        twin, name);
   else if (!fits)
     diag_error(c, E803, (Span){0},
                "`%s` has %zu characters, and a name of Fortran at most %d: shorten the name of the "

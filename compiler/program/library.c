@@ -209,7 +209,8 @@ void put_library(Printer *p)
 const char *library_shape(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank)
 {
   Arena *a = p->c->arena;
-  return arena_printf(a, "%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank));
+  return arena_printf(a, "%s%s%s", ampc_dtype_name(dtype), ir_sizes_text(a, dim, rank),
+                      dtype == AMPC_BOOL ? ", 0 or 1" : "");
 }
 
 /* Prints the types of arguments and results. If the block has sizes, they are printed first. */

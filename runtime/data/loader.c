@@ -151,7 +151,7 @@ static void open_slot(ampc_batches *b)
   slot->own = share_begin(b, slot->samples, b->end) - slot->from;
   if (block->shuffle && b->order_epoch != slot->position.epoch) {
     if (block->balance)
-      order_balance(&b->balance, b->order, b->seed, b->index, slot->position.epoch);
+      order_balance(&b->balance, b->order, b->samples, b->seed, b->index, slot->position.epoch);
     else
       order_shuffle(b->order, b->samples, b->seed, b->index, slot->position.epoch);
     b->order_epoch = slot->position.epoch;
@@ -266,13 +266,19 @@ static void close_ring(ampc_batches *b)
   }
 }
 
-/* Groups the samples by the labels of the block's source. */
+/* Groups the samples by the labels of the block's source. Labels that losses ignore are no class.
+ */
 static ampc_status open_balance(ampc_batches *b)
 {
   int64_t *label = NULL;
-  ampc_status status = source_read_labels(&b->sources[b->block->balance - 1], &label);
-  if (!status && !balance_open(&b->balance, label, b->samples))
+  const DataSource *s = &b->sources[b->block->balance - 1];
+  ampc_status status = source_read_labels(s, &label);
+  const int64_t *ignored = s->desc->ignored ? &s->desc->ignored : NULL;
+  if (!status && !balance_open(&b->balance, label, b->samples, ignored))
     status = ampc_fail(AMPC_RUN_FAILED, "out of memory for the order of samples");
+  if (!status && !b->balance.classes)
+    status = ampc_fail(AMPC_BAD_FILE, "%s: all labels are ignored, so `balance` finds no class",
+                       source_path(s));
   free(label);
   return status;
 }

@@ -117,23 +117,24 @@ static Item *heap_take(Item **heap, int64_t n)
 
 /* ---- classes, equally often ---- */
 
-bool balance_open(Balance *b, const int64_t *label, int64_t n)
+bool balance_open(Balance *b, const int64_t *label, int64_t n, const int64_t *ignored)
 {
   Item *item = malloc((size_t)n * sizeof *item + 1);
-  *b = (Balance){.samples = n};
+  *b = (Balance){.samples = 0};
   b->sample = malloc((size_t)n * sizeof *b->sample + 1);
   b->drawn = malloc((size_t)n * sizeof *b->drawn + 1);
   b->start = malloc(((size_t)n + 1) * sizeof *b->start);
   b->turn = malloc((size_t)n * sizeof *b->turn + 1);
   bool good = item && b->sample && b->drawn && b->start && b->turn;
   for (int64_t i = 0; good && i < n; i++)
-    item[i] = (Item){.sample = i, .label = label[i], .rank = i};
-  if (good) qsort(item, (size_t)n, sizeof *item, by_label);
-  for (int64_t i = 0; good && i < n; i++) {
+    if (!ignored || label[i] != *ignored)
+      item[b->samples++] = (Item){.sample = i, .label = label[i], .rank = i};
+  if (good) qsort(item, (size_t)b->samples, sizeof *item, by_label);
+  for (int64_t i = 0; good && i < b->samples; i++) {
     b->sample[i] = item[i].sample;
     if (!i || item[i].label != item[i - 1].label) b->start[b->classes++] = i;
   }
-  if (good) b->start[b->classes] = n;
+  if (good) b->start[b->classes] = b->samples;
   free(item);
   return good;
 }
@@ -147,7 +148,8 @@ void balance_close(Balance *b)
   *b = (Balance){0};
 }
 
-void order_balance(const Balance *b, int64_t *order, uint64_t seed, uint32_t block, int64_t epoch)
+void order_balance(const Balance *b, int64_t *order, int64_t n, uint64_t seed, uint32_t block,
+                   int64_t epoch)
 {
   memcpy(b->drawn, b->sample, (size_t)b->samples * sizeof *b->drawn);
   for (int64_t c = 0; c < b->classes; c++) {
@@ -155,7 +157,7 @@ void order_balance(const Balance *b, int64_t *order, uint64_t seed, uint32_t blo
     permute(b->drawn + begin, k, seed, stream_of(CLASS_STREAM, block, epoch), begin);
     b->turn[c] = c;
   }
-  for (int64_t i = 0; i < b->samples; i++) {
+  for (int64_t i = 0; i < n; i++) {
     int64_t round = i / b->classes, at = i % b->classes;
     if (!at) permute(b->turn, b->classes, seed, stream_of(TURN_STREAM, block, epoch), i);
     int64_t c = b->turn[at], begin = b->start[c];

@@ -26,7 +26,7 @@ refuses "unknown option" 2 'no option --emti=c; did you mean --emit' "$ampc" --e
 refuses "unknown letter" 2 'no option -z' "$ampc" -z "$job"
 refuses "a value is missing" 2 'needs a value' "$ampc" "$job" -o
 refuses "unknown kind" 2 'emit=java' "$ampc" --emit=java "$job"
-refuses "unknown suffix" 2 'suffix' "$ampc" -o mlp.f90 "$job"
+refuses "unknown suffix" 2 'suffix' "$ampc" -o mlp.f95 "$job"
 refuses "unknown target" 2 'target=sm_1' "$ampc" --target=sm_1 "$job"
 refuses "C for a GPU" 2 'cpu' "$ampc" --target=sm_80 -o mlp.c "$job"
 refuses "CUDA for the CPU" 2 'cpu' "$ampc" --target=cpu -o mlp.cu "$job"

@@ -170,7 +170,7 @@ def completion(job):
           ["bias=", "in_features=", "out_features="])
     check("arguments of a module", at("model net = Net()", "model net = Net(|")[:2], ["width=", "Block"])
     check("settings", at("train x, y in samples() with batch=8 {", "train x, y in samples() with |")[:3],
-          ["balance=", "batch=", "drop_last="])
+          ["balance=", "batch=", "clip_norm="])
     clauses = at("model net = Net()", "model net = Net() { |")
     check("clauses", [name for name in clauses if name in ("init", "load", "batch=")], ["init", "load"])
     names = at("    return head(x)", "    return |")

@@ -50,7 +50,7 @@ def main():
     p = [r.index(max(r)) for r in rows]
     out["classes"] = scores(y, p, many) | ranks(y, rows) | {"perplexity": perplexity(y, rows),
                                            "confusion": confusion_matrix(y, p, labels=range(5)).tolist()}
-    out["columns"] = spread([[b - a + 3.0 for a, b in zip(r, r[::-1])] for r in rows], rows)
+    out["columns"] = spread([[0.5 * b - a + 3.0 for a, b in zip(r, r[::-1])] for r in rows], rows)
     x, y = binary_data()
     out["far"] = spread([[2.0 * v + t + 100.0] for v, t in zip(x, y)], [[v] for v in x])
     p = [int(v > 0) for v in x]

@@ -161,7 +161,7 @@ def ranks(work, want):
 def spread(work, want):
     """Errors of columns; of a target whose mean is k = 10 deviations away from 0; a column of equal targets; a single
     sample. Bound of R^2: half an ulp of f32 for each of 53 additions, times 1 + k^2."""
-    for name, (x, y), shape, target, k in (("columns", classes_data(), [53, 5], "flip(x, 1) - x + 3.0", 1),
+    for name, (x, y), shape, target, k in (("columns", classes_data(), [53, 5], "0.5 * flip(x, 1) - x + 3.0", 1),
                                            ("far", binary_data(), [53], "2.0 * x + y.to(f32) + 100.0", 10)):
         for batch in (1, 20, 53):
             job = make(work / name, x, shape, y, batch, [f"rmse = rmse(x, {target})", f"r2 = r2(x, {target})"])
@@ -169,9 +169,9 @@ def spread(work, want):
             compare(f"errors of {name}, batch {batch}", {"rmse": got["rmse"]}, want[name])
             compare(f"errors of {name}, batch {batch}", {"r2": got["r2"]}, want[name], 53 * 2**-24 * (1 + k * k))
     x, y = binary_data()
-    equal = ["right = r2(y.to(f32), y.to(f32))", "wrong = r2(x, y.to(f32))", "one = r2(x[:1], x[:1])"]
+    equal = ["right = r2(y.to(f32), y.to(f32))", "wrong = r2(x, y.to(f32))", "one = r2(x[:1], x[:1])", "off = r2(x, 2.0 * x + 1e4)"]
     got = evaluated(make(work / "equal", x, [53], [1] * 53, 53, equal))
-    check("R^2 of equal targets, of one sample", got == {"right": 1, "wrong": 0, "one": None}, got)
+    check("R^2 of equal targets, of one sample, of targets far off", got == {"right": 1, "wrong": None, "one": None, "off": None}, got)
 
 
 def told(work, first):

@@ -64,20 +64,24 @@ static void check_balance(void)
   for (int64_t c = 0, i = 0; c < 4; c++)
     for (int64_t k = 0; k < size[c]; k++) label[i++ * 37 % N] = c;
   Balance b;
-  MUST(balance_open(&b, label, N));
-  order_balance(&b, first, 5, 1, 0);
+  MUST(balance_open(&b, label, N, NULL));
+  order_balance(&b, first, N, 5, 1, 0);
   for (int64_t epoch = 0; epoch < 40; epoch++) {
-    order_balance(&b, other, 5, 1, epoch);
+    order_balance(&b, other, N, 5, 1, epoch);
     check_round(other, label, N, 4);
     CHECK((memcmp(first, other, sizeof first) == 0) == (epoch == 0));
     for (int64_t i = 0; i < N; i++) ever[other[i]] = 1;
   }
-  order_balance(&b, again, 5, 1, 0);
+  order_balance(&b, again, N, 5, 1, 0);
   CHECK(memcmp(first, again, sizeof first) == 0); /* whatever epoch came before */
-  order_balance(&b, other, 5, 2, 0);
+  order_balance(&b, other, N, 5, 2, 0);
   CHECK(memcmp(first, other, sizeof first) != 0);
   for (int64_t i = 0; i < N; i++) drawn += ever[i];
   CHECK(drawn == N);
+  balance_close(&b);
+  MUST(balance_open(&b, label, N, &(int64_t){2}));
+  order_balance(&b, other, N, 5, 1, 0);
+  for (int64_t i = 0; i < N; i++) CHECK(label[other[i]] != 2);
   balance_close(&b);
 }
 

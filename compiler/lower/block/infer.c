@@ -91,7 +91,8 @@ static void add_results(Lower *l, const Frame *f, const Function *def)
   Span span = f->result_span;
   if (d_is(v, D_error)) return;
   if (v.kind == D_none) {
-    fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
+    if (!diag_error_count(l->c))
+      fail(l, E210, def->name.span, "infer `%s` returns nothing", def->name.text);
     return;
   }
   if (v.kind != D_list) {

@@ -98,8 +98,10 @@ bool has_labels(Lower *l, const ampc_source *s, const char *what, Span span)
   if (!s->rank && dtype_is_integer(s->dtype)) return true;
   fail(l, E209, span, "`%s` needs one whole number a sample; a sample is %s%s", what,
        ir_dtype_name(s->dtype), ir_sizes_text(l->arena, s->dim, s->rank));
-  return s->kind == AMPC_SOURCE_CSV && !s->rank &&
-         diag_help(l->c, "`classes=true` reads names, `dtype=i64` whole numbers");
+  const char *help = strcmp(what, "balance") == 0
+                         ? "`balance` is for classes, which `classes=true` reads from names"
+                         : "`classes=true` reads names, `dtype=i64` whole numbers";
+  return s->kind == AMPC_SOURCE_CSV && !s->rank && diag_help(l->c, "%s", help);
 }
 
 /* Checks that the samples of the block's sources stay together. */

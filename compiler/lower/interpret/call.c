@@ -151,8 +151,8 @@ static bool return_missing(Lower *l, const Callable *f)
 }
 
 /* Runs the body of a function. No precision clause applies to a data block: its numbers keep their
- * stored types until the model uses them. If a body has mistakes and does not return, the result is
- * an error, not `none`, since the mistake may be in the returned expression. */
+ * stored types until the model uses them. If the job has mistakes and a body does not return, the
+ * result is an error, not `none`, since a mistake may be in the statement that returns. */
 static Datum run_body(Lower *l, const Callable *f, Scope *s, bool used)
 {
   Frame frame = {.kind = f->data ? FRAME_data : FRAME_function, .scope = s};
@@ -161,8 +161,9 @@ static Datum run_body(Lower *l, const Callable *f, Scope *s, bool used)
   uint32_t errors = diag_error_count(l->c);
   exec_block(l, &frame, &f->def->body);
   l->at.region = region;
-  if (!frame.returned && diag_error_count(l->c) != errors) return d_of(D_error);
-  if (!frame.returned && used && return_missing(l, f)) return d_of(D_error);
+  bool wrong = diag_error_count(l->c) != errors || l->misread;
+  if (!frame.returned && !wrong && used) wrong = return_missing(l, f);
+  if (!frame.returned && (wrong || diag_error_count(l->c))) return d_of(D_error);
   return function_result(l, &frame, f->def);
 }
 

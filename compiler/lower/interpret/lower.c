@@ -103,6 +103,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   l->job = file_open(l, c->ast, false);
   file_add_globals(l, l->job, true);
   if (!open_imports(l, l->job)) return; /* all names of the import are unknown */
+  l->misread = diag_error_count(c) != 0;
   check_consts(l);
   check_dims(l);
   evaluate(l, DECL_const);
