@@ -237,10 +237,12 @@ static void check_given(Lower *l, const Assignment *given)
     help_setting(l, given->key);
 }
 
-/* Reports unknown keys at the end of the pass, when every key is known. */
+/* Reports unknown keys at the end of the pass, when every key is known. With options.watch they are
+ * not, because the job lacks its eval and infer blocks. */
 void check_settings(Lower *l)
 {
   const Options *o = &l->c->options;
+  if (o->watch) return;
   for (uint32_t i = 0; i < o->n_settings && !o->for_many_jobs; i++) check_given(l, &o->settings[i]);
   for (uint32_t i = 0; i < l->job->ast->n; i++)
     if (l->job->ast->at[i]->kind == DECL_setting) check_line(l, l->job->ast->at[i]);

@@ -50,25 +50,33 @@ static bool edit_of(const Analysis *a, const Source *s, const Message *m, const 
   return e->text && e->span.end > e->span.start;
 }
 
-/* Returns the first error that begins in these lines, or NULL; counts all errors in *count. A
- * warning counts if it has the code. */
-static const Message *find_message(const Analysis *a, const Compile *c, const Message *like,
-                                   const char *uri, uint32_t first, uint32_t last, uint32_t *count)
+/* How many errors a compile has with the code and text of a message, up to `last`; with text NULL:
+ * how many errors. A warning counts if it has the code of `like`. */
+static uint32_t count_errors(const Compile *c, const Message *like, const char *text,
+                             const Message *last)
 {
-  uint32_t n;
-  const Message *list = diag_kept(c, &n), *found = NULL;
-  *count = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    const Message *m = &list[i];
+  uint32_t n, count = 0;
+  const Message *list = diag_kept(c, &n);
+  for (const Message *m = list; m < list + n && (!last || m <= last); m++) {
     if (!m->code || (m->severity != SEVERITY_error && strcmp(m->code, like->code) != 0)) continue;
-    Place place = diag_place(c, m->span);
-    bool file = place.source && place.source->file;
-    bool here = file && strcmp(analysis_uri(a, place.source->path), uri) == 0 &&
-                place.line >= first && place.line <= last;
-    if (here && !found) found = m;
-    ++*count;
+    count += !text || (strcmp(m->code, like->code) == 0 && strcmp(m->text, text) == 0);
   }
-  return found;
+  return count;
+}
+
+/* Returns the first error of an edited job that the job does not have; *n: how many there are. */
+static const Message *find_new(const Compile *c, const Compile *edited, uint32_t *n)
+{
+  uint32_t all;
+  const Message *m = diag_kept(edited, &all), *end = m + all, *first = NULL;
+  for (*n = 0; m < end; m++) {
+    bool error = m->code && m->severity == SEVERITY_error;
+    if (!error || count_errors(edited, m, m->text, m) <= count_errors(c, m, m->text, NULL))
+      continue;
+    if (!first) first = m;
+    ++*n;
+  }
+  return first;
 }
 
 /* Sets the edit of the first help of a message that asks for an exact one. */
@@ -82,22 +90,24 @@ static bool cure_of(const Analysis *a, const Compile *c, const Message *m, Edit 
   return false;
 }
 
-/* True if the result of the edit for a message has no error in the edited lines, or one whose cure
- * is accepted. Lines that are removed leave fewer errors. */
+/* True if the job has fewer errors after an edit of the compile `c`, and none that it did not have
+ * before; or one such error, in the edited lines, whose cure is accepted in turn. */
 static bool is_accepted(const Analysis *a, const Compile *c, const Message *m, const Edit *e,
                         int depth)
 {
-  const Place place = diag_place(c, e->span);
-  const char *uri = analysis_uri(a, place.source->path);
   Compile *next = edits_compile(a, c, &(Edits){&(Edit){e->span, e->text}, 1, 1}, c->options);
-  uint32_t before, after, last = place.line;
+  const Place from = diag_place(c, e->span);
+  uint32_t n, last = from.line;
   for (const char *p = e->text; *p; p++) last += *p == '\n';
-  find_message(a, c, m, uri, 1, 0, &before);
-  const Message *left = find_message(a, next, m, uri, place.line, last, &after);
-  Edit more;
-  bool good = *e->text ? !left || (depth < MOST_CURES && cure_of(a, next, left, &more) &&
-                                   is_accepted(a, next, left, &more, depth + 1))
-                       : after < before;
+  const Message *left = find_new(a->found, next, &n);
+  bool good = !left && count_errors(next, m, NULL, NULL) < count_errors(a->found, m, NULL, NULL);
+  if (n == 1 && depth < MOST_CURES) {
+    const Place at = diag_place(next, left->span);
+    Edit more;
+    good = at.source && at.source->file && strcmp(at.source->path, from.source->path) == 0 &&
+           at.line >= from.line && at.line <= last && cure_of(a, next, left, &more) &&
+           is_accepted(a, next, m, &more, depth + 1);
+  }
   compile_destroy(next);
   return good;
 }

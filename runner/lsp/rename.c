@@ -27,12 +27,24 @@ static const char *line_text(const Query *q, Span span)
 
 /* ---- the old name ---- */
 
+/* Returns why the name of an infer block or a metric stays; NULL: the token is neither. */
+static const char *why_fixed(const Query *q, const Token *t)
+{
+  const char *word = t > q->tokens.at && t[-1].kind == TOK_NAME ? t[-1].as.name : "";
+  bool metric = strcmp(word, "metric") == 0;
+  if (!metric && strcmp(word, "infer") != 0) return NULL;
+  return WHY(q, "commands and files refer to %s by its name, so `%s` is not renamed",
+             metric ? "a metric" : "an infer block", t->as.name);
+}
+
 /* Returns why the name around the place cannot be renamed; NULL: it can. */
 static const char *why_not(const Query *q, const VisibleName *target, const Token *t)
 {
   if (diag_error_count(q->a->c) || diag_error_count(q->a->found))
     return WHY(q, "%s has errors: correct them first", file_name(q->a->options.input));
   if (!t) return "there is no name here";
+  const char *fixed = why_fixed(q, t);
+  if (fixed) return fixed;
   if (!target) return WHY(q, "`%s` is no name that this job declares", t->as.name);
   if (target->method && same_name(target->text, "forward"))
     return "a call of a module runs its `forward`, so this name is fixed";
@@ -59,6 +71,16 @@ static const char *why_no_place(Rename *r)
   return NULL;
 }
 
+/* True for the string of `balance="y"`, which names a variable of the block. */
+static bool is_balance(const Query *q, const VisibleName *n, const Token *t)
+{
+  const char *text = q->source->text + (t->span.start - q->source->base);
+  return names_within(n, DECL_train) && t->span.start > n->within->span.start &&
+         t->span.end < n->within->span.end && t[-1].kind == '=' && t[-2].kind == TOK_NAME &&
+         strcmp(t[-2].as.name, "balance") == 0 &&
+         is_name(text + 1, t->span.end - t->span.start - 2, n->text);
+}
+
 /* Paths contain names of members and models, so patterns such as "**.ln_*.weight" may select the
  * old name, or the new one. */
 static const char *why_text(const Rename *r, const Query *q, const Token *t)
@@ -67,6 +89,9 @@ static const char *why_text(const Rename *r, const Query *q, const Token *t)
   const char *p = q->source->text + (t->span.start - q->source->base);
   const char *end = p + (t->span.end - t->span.start);
   bool model = n->decl && (n->decl->kind == DECL_model || n->decl->kind == DECL_optimizer);
+  if (is_balance(q, n, t))
+    return WHY(q, "%s: balance=\"%s\" names this variable, and texts are not renamed",
+               line_text(q, t->span), n->text);
   for (size_t size; p < end && (model || names_within(n, DECL_module)); p += size + !size) {
     for (size = 0; in_name(p[size]) || p[size] == '*';) size++;
     const char *part = arena_strndup(q->a->arena, p, size);

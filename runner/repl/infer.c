@@ -5,6 +5,7 @@
 #include "runtime/state/saved.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Reads the inputs. A text with a parenthesis is the call that reads the data, such as
  * `faces("test")`. Any other text is a list of input files. */
@@ -23,13 +24,16 @@ static void read_inputs(Arena *arena, const char *text, InferCommand *cmd)
   }
 }
 
-/* Removes the first word from *arg and returns it if it names a block; else returns NULL. */
+/* Removes the first word from *arg and returns it if it names a block, or if it is a name and no
+ * file; else returns NULL. */
 static const char *take_block(Compile *c, const char **arg)
 {
   size_t n = strcspn(*arg, " \t\n");
   const char *word = arena_strndup(c->arena, *arg, n);
-  if (!n || !infer_choose_block(c, word)) return NULL;
-  *arg += n + strspn(*arg + n, " \t\n");
+  const char *rest = *arg + n + strspn(*arg + n, " \t\n");
+  bool name = name_size(word) == n && *rest != '(' && access(word, F_OK) != 0;
+  if (!n || !(name || infer_choose_block(c, word))) return NULL;
+  *arg = rest;
   return word;
 }
 
@@ -55,7 +59,11 @@ bool command_infer(Repl *r, const char *arg)
   if (!c) return false;
   c->options.input = r->job ? r->job : "the session";
   InferCommand cmd = {.quiet = true};
-  const Function *block = infer_choose_block(c, take_block(c, &arg));
+  const char *word = take_block(c, &arg);
+  const Function *block = infer_choose_block(c, word);
+  if (!block && word)
+    ampc_fail(AMPC_BAD_USAGE, "%s; there is no file %s", arena_strdup(c->arena, ampc_last_error()),
+              word);
   bool good = block != NULL;
   if (good) {
     read_inputs(c->arena, arg, &cmd);

@@ -55,7 +55,9 @@ static const char *setting(Repl *r, const char *text, const char **ambiguous)
   size_t n = strcspn(text, " \t=");
   const char *rest = text + n + strspn(text + n, " \t"), *end = arena_strndup(r->arena, text, n);
   bool assigns = *rest == '=' && rest[1] != '=' && strchr(end, '.');
-  if (!known || (*rest && !assigns)) return NULL;
+  size_t path = 0;
+  while (in_name(text[path]) || text[path] == '.') path++;
+  if (!known || path < n || (*rest && !assigns)) return NULL;
   bool is_key = path_end(r->arena, known, end, ambiguous);
   return is_key || (assigns && !*ambiguous) ? arena_printf(r->arena, ":set %s", text) : NULL;
 }

@@ -1,6 +1,6 @@
 /* The program of a session: the job's file and the accepted inputs; see Note [how a session
  * grows]. */
-#include "repl.h"
+#include "commands.h"
 #include "compiler/graph/ir.h"
 #include <errno.h>
 #include <stdio.h>
@@ -155,15 +155,14 @@ static void join_bodies(Compile *c)
   *c->ast = kept;
 }
 
-/* Drops eval and infer blocks, and settings, which may be theirs. Only train blocks can compute a
- * value that :show watches; compiling the others would cost time. */
+/* Drops eval and infer blocks. Only train blocks can compute a value that :show watches; compiling
+ * the others would cost time. */
 static void keep_trains(Compile *c)
 {
   Ast kept = {0};
   for (uint32_t i = 0; i < c->ast->n; i++) {
     DeclKind kind = c->ast->at[i]->kind;
-    if (kind != DECL_eval && kind != DECL_infer && kind != DECL_setting)
-      vec_push(c->arena, &kept, c->ast->at[i]);
+    if (kind != DECL_eval && kind != DECL_infer) vec_push(c->arena, &kept, c->ast->at[i]);
   }
   *c->ast = kept;
 }
@@ -185,7 +184,7 @@ static bool compile(const Repl *r, Compile *c, const Request *q)
     join_bodies(c);
   }
   if (q->watch) keep_trains(c);
-  choose_settings(c, q->precision, !q->input && !q->watch && !q->infer);
+  choose_settings(c, q->precision, !q->input && !q->infer);
   return compile_parsed(c);
 }
 
@@ -360,6 +359,19 @@ static bool run_statements(Repl *r, const Part *part, bool keep, const NameVec *
   return true;
 }
 
+/* Whether an expression has mistakes and data of the next batch, which only :show can read. */
+static bool is_wrong_with_data(Repl *r, const char *text)
+{
+  bool any = false, quoted = false;
+  for (const char *at = text; *at && r->latest && !any;) {
+    size_t n = name_size(at);
+    quoted = quoted != (*at == '"');
+    any = n && !quoted && is_data(r, at) && !value_compiles(r, arena_strndup(r->arena, at, n));
+    at += n ? n : 1;
+  }
+  return any && !value_compiles(r, text);
+}
+
 bool program_input(Repl *r, const char *text, size_t size)
 {
   if (size > INPUT_LIMIT)
@@ -381,6 +393,7 @@ bool program_input(Repl *r, const char *text, size_t size)
   NameVec assigned = {0};
   bool keep = has_effect(r, &ast, &assigned);
   compile_destroy(c);
+  if (!keep && is_wrong_with_data(r, part.text)) return command_show(r, part.text);
   return run_statements(r, &part, keep, &assigned);
 }
 

@@ -227,6 +227,11 @@ typedef enum Look {
 Look look_of_data(const char *text); /* LOOK_sample for x[3], else LOOK_data */
 bool tensor_look(Repl *r, const HostTensor *t, Look look);
 
+/* ---- show.c ---- */
+
+/* Whether the text is or begins with data of a train block: image, image[3]. */
+bool is_data(const Repl *r, const char *text);
+
 /* ---- picture.c ---- */
 /* Draws images: [h, w], [c, h, w], [h, w, c], or several of these along a first axis. Returns false
  * if t has no such shape. `likely`: only if it has the shape that images of data usually have. */

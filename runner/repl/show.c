@@ -158,8 +158,7 @@ static const ampc_block *eval_of_metric(const ampc_program *p, const char *name)
   return NULL;
 }
 
-/* Whether the text is or begins with data of a train block: image, image[3]. */
-static bool is_data(const Repl *r, const char *text)
+bool is_data(const Repl *r, const char *text)
 {
   const Ast *ast = r->latest->c->ast;
   for (uint32_t i = 0; i < ast->n; i++)

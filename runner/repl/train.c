@@ -103,7 +103,8 @@ static bool add_optimizers(Train *t, const ampc_state *state)
     if (own) text_printf(&t->line, "  %s.scale %g", name, (double)o.scale);
   }
   if (t->run.program->scaler.on && !own) text_printf(&t->line, "  scale %g", (double)state->scale);
-  if (t->run.program->scaler.on) text_printf(&t->line, "  skipped %lld", state->skipped);
+  if (run_shows_skipped(t->run.program, state))
+    text_printf(&t->line, "  skipped %lld", state->skipped);
   if (state->empty) text_printf(&t->line, "  without labels %d", state->empty);
   return true;
 }

@@ -77,12 +77,6 @@ static void add_rates(const Session *s, Line *l)
   }
 }
 
-/* True if the run counts skipped steps: with a scaler, and once `skip_above` has skipped one. */
-static bool shows_skipped(const ampc_program *p, const ampc_state *state)
-{
-  return p->scaler.on || (state->skipped > 0 && !state->bad_loss);
-}
-
 /* Adds the loss scale, or one scale per optimizer if each has its own, and the skipped steps. */
 static void add_scale(const Session *s, const Record *r, Line *l)
 {
@@ -90,7 +84,7 @@ static void add_scale(const Session *s, const Record *r, Line *l)
   if (p->scaler.on && !p->scaler.per_optimizer) add(l, " scale %g", (double)r->state.scale);
   for (uint32_t i = 0; p->scaler.on && i < p->n_optimizers && p->scaler.per_optimizer; i++)
     add(l, " scale.%s %g", p->optimizers[i].name, s->scales[i]);
-  if (shows_skipped(p, &r->state)) add(l, " skipped %lld", r->state.skipped);
+  if (run_shows_skipped(p, &r->state)) add(l, " skipped %lld", r->state.skipped);
   if (p->scaler.replay) add(l, " replayed %lld", r->state.replayed);
 }
 
@@ -254,7 +248,7 @@ void progress_results(Session *s)
   for (uint32_t i = 0; i < p->n_blocks; i++)
     if (p->blocks[i].kind == AMPC_EVAL) print_block(s, i);
   bool trained = !s->run.options->eval_only && ampc_get_state(s->run.rt, &state) == AMPC_OK;
-  if (trained && shows_skipped(p, &state))
+  if (trained && run_shows_skipped(p, &state))
     printf("skipped steps: %lld of %lld\n", state.skipped, (long long)s->run.steps);
   if (trained && p->scaler.on && p->scaler.replay)
     printf("replays after an overflow: %lld\n", state.replayed);

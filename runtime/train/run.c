@@ -316,6 +316,11 @@ ampc_status run_next(Run *r, RunEvent *out)
   return status;
 }
 
+bool run_shows_skipped(const ampc_program *p, const ampc_state *state)
+{
+  return p->scaler.on || (state->skipped > 0 && !state->bad_loss);
+}
+
 /* ---- room ---- */
 
 ampc_status run_open(Run *r)

@@ -114,6 +114,8 @@ int64_t run_batches(const Run *r, uint32_t block);
 bool run_length(const ampc_block *b, int64_t per_epoch, int64_t *out);
 /* Returns the position of the first batch of a step. */
 ampc_data_position run_position(const Course *c, int64_t step);
+/* True if messages count skipped steps: with a scaler, and once `skip_above` has skipped one. */
+bool run_shows_skipped(const ampc_program *p, const ampc_state *state);
 
 /* ---- evaluate.c ---- */
 /* Computes run.values of a block from run.sums. */

@@ -60,6 +60,24 @@ OWN = """op plus(x: float[N]) -> (y: float[N]) {
 }
 infer g(v: f32[4]) { return plus(v) }
 """
+THREE = """data d() { return synthetic(64, [3]), synthetic(64, [3]) }
+module Net() {
+  s = INIT
+  def forward(x) {
+LINES
+    return s(x)
+  }
+}
+model net = Net()
+optimizer opt = SGD(net, lr=0.1)
+train x, y in d() with batch=8 { minimize mse_loss(net(x), y) with opt }
+"""
+BALANCED = """data d() { return synthetic(64, [3]), synthetic(64, [], dtype=i64, low=0, high=3) }
+model net = Linear(3, 3)
+optimizer opt = SGD(net, lr=0.1)
+train x, y in d() with batch=8, balance="y" { minimize cross_entropy(net(x), y) with opt }
+eval x, y in d() with batch=8 { metric acc = accuracy(net(x), y) }
+"""
 failed = 0
 
 
@@ -140,6 +158,20 @@ def cures(job):
     c.change(job, text)
     wrong = [d for d in c.diagnostics(job)][0]["range"]
     check("a name behind a character of four bytes", [applied(text, e) for _, e in actions(c, job, wrong)], [JOB])
+    for init, lines, wanted in [
+            ("StandardScaler()", ["h = s(x)"], [[]]), ("LazyLinear(3)", ["h = s(x)"], [[]]),
+            ("Linear(3, 3)", ["h = x.sum(axis=1).dim()"], [["h = x.sum(dim=1).dim()"]]),
+            ("Linear(3, 3)", ["h = x.sum(axis=1)", "h = s(h)"], [[]]),
+            ("Linear(3, 3)", ["h = np.concatenate([x, x], axis=1)", "h = s(h)"], [[]]),
+            ("Linear(3, 3)", ["h = np.concatenate([x, x], axis=1)"], [["h = cat([x, x], axis=1)"]]),
+            ("Linear(3, 3)", ["h = F.gelu(x)", "h = x.float()"], [["h = gelu(x)"], ["h = x.to(f32)"]]),
+            ("Linear(3, 3)", ["h = x.sum(bad=1)", "h = x.float()"], [[], ["h = x.to(f32)"]])]:
+        text = THREE.replace("INIT", init).replace("LINES", "\n".join(lines))
+        c.change(job, text)
+        found = {d["range"]["start"]["line"]: d["range"] for d in c.diagnostics(job)}
+        edits = [actions(c, job, found[line]) for line in sorted(found)]
+        check(f"cures of {init} and {lines}",
+              [[applied(text, e).split("\n")[line] for _, e in a] for line, a in zip(sorted(found), edits)], wanted)
     for where in ((0, 0), (10 ** 9, 10 ** 9)):
         check("a place without mistakes", actions(c, job, {k: {"line": where[0], "character": where[1]} for k in ("start", "end")}), [])
     c.close()
@@ -267,12 +299,13 @@ def refused(job, lib):
             (lib, "|h = relu", "1a", "`1a` is not a name"), (lib, "|h = relu", "", "`` is not a name"), (lib, "|h = relu", "a b", "`a b` is not a name"),
             (lib, "|h = relu", "é", "`é` is not a name"), (job, "|norm = ", "n2", 'job.amp:13: "norm" may select `norm` or `n2` by its path, and texts are not renamed'),
             (job, "|head = ", "norm", "`norm` is a function of the language"), (lib, "def |forward", "run", "a call of a module runs its `forward`, so this name is fixed"),
-            (job, "metric |batch", "m", "`batch` is no name that this job declares"), (job, "with |batch", "m", "`batch` is no name that this job declares"),
+            (job, "metric |batch", "m", "commands and files refer to a metric by its name, so `batch` is not renamed"),
+            (job, "infer |f", "m", "commands and files refer to an infer block by its name, so `f` is not renamed"), (job, "with |batch", "m", "`batch` is no name that this job declares"),
             (job, "|train x", "m", "`train` is no name that this job declares"), (job, '"lib|.amp', "m", "there is no name here"),
             (job, "lr=0|.1", "m", "there is no name here"), (job, "# |✓", "m", "there is no name here")]:
         check(f"{at} to {name}", s.rename(path, at, name), why)
         answer = s.c.ask("textDocument/prepareRename", s.params(path, at))
-        if "no name" in why:
+        if "no name" in why or "by its name" in why:
             check(f"prepare at {at}", answer["error"]["message"], why)
     prepared = s.c.ask("textDocument/prepareRename", s.params(job, "|out = net"))["result"]
     check("prepare", (prepared["placeholder"], prepared["range"]["start"]["character"]), ("out", 14))
@@ -296,6 +329,11 @@ def refused(job, lib):
     s.c.change(second, OWN)
     check("a name in the text of an op", s.rename(second, "|x: float", "z"), "the text of an op may use `x`")
     check("its name", [len(v) for v in s.rename(second, "op |plus", "more").values()], [0, 0, 2])
+    s.texts[second] = BALANCED
+    s.c.change(second, BALANCED)
+    check("a name in a text of its block", s.rename(second, "train x, |y", "z"), 'second.amp:4: balance="y" names this variable, and texts are not renamed')
+    check("a name that no text names", [len(v) for v in s.rename(second, "train |x", "z").values()], [0, 0, 2])
+    check("a name of another block", [len(v) for v in s.rename(second, "eval x, |y", "z").values()], [0, 0, 2])
     unknown = "module A { m = Linear(2, 2)\n def g(t) { return t.m } }\n"
     s.texts[second] = unknown
     s.c.change(second, unknown)
@@ -326,7 +364,7 @@ def every_name(job):
             answer = c.ask("textDocument/rename", {"textDocument": {"uri": uri(job)}, "position": at, "newName": "renamed"})
             why = answer.get("error", {}).get("message", "")
             if why:
-                known = re.search("is no name|there is no name|text of an op|select `|runs its `forward`|is not known", why)
+                known = re.search("is no name|there is no name|by its name|text of an op|select `|runs its `forward`|is not known", why)
                 check(f"{job}:{i + 1}: {m[0]}", why, why if known else "edits")
                 continue
             starts = [e["range"]["start"] for e in answer["result"]["changes"].get(uri(job), [])]
