@@ -80,7 +80,7 @@ const char *input_meaning(Repl *r, const char *text)
   const char *ambiguous, *meant = other_meaning(r, text, &ambiguous);
   if ((!meant && !ambiguous && strpbrk(text, "{\n")) || value_compiles(r, text)) return text;
   if (meant) return meant;
-  Compiled *p = value_watched(r, text);
+  Compiled *p = program_hides_data(r, text) ? NULL : value_watched(r, text);
   compiled_drop(p);
   if (p) return arena_printf(r->arena, ":show %s", text);
   if (!ambiguous) return text;

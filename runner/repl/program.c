@@ -359,17 +359,24 @@ static bool run_statements(Repl *r, const Part *part, bool keep, const NameVec *
   return true;
 }
 
-/* Whether an expression has mistakes and data of the next batch, which only :show can read. */
-static bool is_wrong_with_data(Repl *r, const char *text)
+/* Whether an expression names data of the next batch; `hidden`: that a variable of the session
+ * hides. */
+static bool names_data(Repl *r, const char *text, bool hidden)
 {
   bool any = false, quoted = false;
   for (const char *at = text; *at && r->latest && !any;) {
     size_t n = name_size(at);
     quoted = quoted != (*at == '"');
-    any = n && !quoted && is_data(r, at) && !value_compiles(r, arena_strndup(r->arena, at, n));
+    any = n && !quoted && is_data(r, at) &&
+          value_compiles(r, arena_strndup(r->arena, at, n)) == hidden;
     at += n ? n : 1;
   }
-  return any && !value_compiles(r, text);
+  return any;
+}
+
+bool program_hides_data(Repl *r, const char *text)
+{
+  return names_data(r, text, true);
 }
 
 bool program_input(Repl *r, const char *text, size_t size)
@@ -393,7 +400,8 @@ bool program_input(Repl *r, const char *text, size_t size)
   NameVec assigned = {0};
   bool keep = has_effect(r, &ast, &assigned);
   compile_destroy(c);
-  if (!keep && is_wrong_with_data(r, part.text)) return command_show(r, part.text);
+  bool wrong = !keep && names_data(r, part.text, false) && !value_compiles(r, part.text);
+  if (wrong && !program_hides_data(r, part.text)) return command_show(r, part.text);
   return run_statements(r, &part, keep, &assigned);
 }
 

@@ -130,6 +130,8 @@ void compiled_drop(Compiled *p); /* NULL is allowed */
  * errors of syntax, and nothing has changed. */
 bool program_open(Repl *r, const char *path, bool keep);
 bool program_input(Repl *r, const char *text, size_t size);
+/* Whether a variable of the session hides data of the next batch that the expression names: `x`. */
+bool program_hides_data(Repl *r, const char *text);
 /* Change -D and --set of the session. A change that does not compile is undone. */
 bool program_const(Repl *r, const char *name, const char *value);
 bool program_setting(Repl *r, const char *key, const char *value);
