@@ -57,7 +57,8 @@ static uint32_t count_errors(const Compile *c, const Message *like, const char *
 {
   uint32_t n, count = 0;
   const Message *list = diag_kept(c, &n);
-  for (const Message *m = list; m < list + n && (!last || m <= last); m++) {
+  for (uint32_t i = 0; i < n && (!last || &list[i] <= last); i++) {
+    const Message *m = &list[i];
     if (!m->code || (m->severity != SEVERITY_error && strcmp(m->code, like->code) != 0)) continue;
     count += !text || (strcmp(m->code, like->code) == 0 && strcmp(m->text, text) == 0);
   }
@@ -68,8 +69,10 @@ static uint32_t count_errors(const Compile *c, const Message *like, const char *
 static const Message *find_new(const Compile *c, const Compile *edited, uint32_t *n)
 {
   uint32_t all;
-  const Message *m = diag_kept(edited, &all), *end = m + all, *first = NULL;
-  for (*n = 0; m < end; m++) {
+  const Message *list = diag_kept(edited, &all), *first = NULL;
+  *n = 0;
+  for (uint32_t i = 0; i < all; i++) {
+    const Message *m = &list[i];
     bool error = m->code && m->severity == SEVERITY_error;
     if (!error || count_errors(edited, m, m->text, m) <= count_errors(c, m, m->text, NULL))
       continue;
