@@ -484,8 +484,8 @@ static Value append_norm(Gradient *p, const Node *minimize, Value scale)
   return ir_append(c, &at, OP_member_rows, &own, 1, NULL);
 }
 
-/* Appends, in the order of the step: the decision (clip factor, skip), running statistics, updates.
- * Inputs of minimize are the loss, the settings of each group, then clip_norm and skip_above. */
+/* Appends the decision (clip factor, skip), running statistics, updates. Inputs of minimize are the
+ * loss, the settings of each group, then clip_norm and skip_above. */
 static void append_update(Gradient *p, const Node *minimize, Value scale, Value partials)
 {
   Compile *c = p->c;

@@ -47,7 +47,8 @@ static bool byte_level_undo(Str *out, Span token)
   return true;
 }
 
-/* Adds bytes as text. */
+/* Adds bytes as text. What is not UTF-8 becomes U+FFFD: one for each byte, or without `each` one
+ * for each sequence that breaks off. */
 static void add_lossy(Str *out, const char *at, size_t n, bool each)
 {
   for (size_t i = 0; i < n;) {
