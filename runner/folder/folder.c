@@ -1,0 +1,115 @@
+/* A folder of Hugging Face as a job: finds its files, and writes the text of its family with other
+ * constants. */
+#include "folder.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/file.h"
+
+bool folder_is_model(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* ---- the files ---- */
+
+static const char *file_in(const Folder *f, const char *name)
+{
+  char *path = file_join(f->path, name);
+  const char *out = path ? arena_strdup(f->arena, path) : NULL;
+  free(path);
+  return out && access(out, F_OK) == 0 ? out : NULL;
+}
+
+static ampc_status read_config(Folder *f)
+{
+  char *text = NULL;
+  int64_t size;
+  json_error_t error;
+  f->config = file_in(f, "config.json");
+  if (!f->config)
+    return ampc_fail(AMPC_BAD_FILE, "%s has no config.json, so it is no model of Hugging Face",
+                     f->path);
+  ampc_status status = file_read(FILE_IMPORT, f->config, &text, &size);
+  if (status) return status;
+  f->lines = arena_strdup(f->arena, text);
+  f->root = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES, &error);
+  free(text);
+  if (f->root) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s:%d: no JSON: %s", f->config, error.line,
+                   arena_shown(f->arena, error.text, ""));
+}
+
+static void find_weights(Folder *f)
+{
+  static const char *const names[] = {"model.safetensors", "model.safetensors.index.json",
+                                      "pytorch_model.bin", "pytorch_model.bin.index.json"};
+  f->absent = "";
+  for (int i = 0; i < 4 && !f->weights; i++) f->weights = file_in(f, names[i]);
+  if (!f->weights)
+    f->absent = "weights (model.safetensors or model.safetensors.index.json)";
+  if (!file_in(f, "tokenizer.json"))
+    f->absent = arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? " and " : "");
+}
+
+ampc_status folder_open(Arena *arena, const char *path, const char *job_folder, Folder *out)
+{
+  *out = (Folder){.arena = arena, .path = path};
+  ampc_status status = read_config(out);
+  if (!status) find_weights(out);
+  if (!status) status = config_read(out);
+  if (!status) status = weights_match(out, job_folder);
+  if (!status) {
+    const char *vocab = setting_of(out, "VOCAB");
+    setting_add(out, "FORMAT", vocab && strtoll(vocab, NULL, 10) > 65536 ? "\"i32\"" : "\"u16\"");
+  }
+  return status;
+}
+
+void folder_close(Folder *f)
+{
+  json_decref(f->root);
+  json_decref(f->tokenizer);
+}
+
+/* ---- the text ---- */
+
+/* Writes a line `const NAME = VALUE   # comment` with another value. False: it is no such line, or
+ * there is no other value. */
+static bool put_constant(Folder *f, Text *t, const char *line, size_t n)
+{
+  enum { COLUMN = 60 };
+  static const char begin[] = "const ";
+  const char *name = line + sizeof begin - 1, *comment = memmem(line, n, "  #", 3);
+  if (strncmp(line, begin, sizeof begin - 1) != 0) return false;
+  const char *code = setting_of(f, arena_strndup(f->arena, name, strcspn(name, " ")));
+  if (!code) return false;
+  const char *made = arena_printf(f->arena, "const %.*s = %s", (int)strcspn(name, " "), name, code);
+  while (comment && comment < line + n && *comment == ' ') comment++;
+  if (comment)
+    text_printf(t, "%-*s%s%.*s\n", COLUMN, made, strlen(made) < COLUMN ? "" : "  ",
+                (int)(line + n - comment), comment);
+  else
+    text_printf(t, "%s\n", made);
+  return true;
+}
+
+/* The second line of a text says where its numbers come from. */
+const char *folder_job(Folder *f)
+{
+  Text t = text_new(f->arena);
+  int number = 0;
+  for (const char *line = f->family->text; *line; number++) {
+    size_t n = strcspn(line, "\n");
+    if (number == 1)
+      text_printf(&t, "# `amp import` wrote this text; its numbers are those of %s.\n",
+                  arena_shown(f->arena, f->config, ""));
+    else if (!put_constant(f, &t, line, n))
+      text_printf(&t, "%.*s\n", (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+  return t.at;
+}

@@ -1,0 +1,65 @@
+/* What the names of the tensors in a file say about the job. */
+#include <stdlib.h>
+#include <string.h>
+#include "common/pattern.h"
+#include "folder.h"
+#include "runner/job/options.h"
+#include "runtime/state/load.h"
+
+static bool any_matches(const Loading *x, const char *pattern)
+{
+  for (uint32_t i = 0; i < x->n; i++)
+    if (pattern_matches(pattern, x->at[i].name, false)) return true;
+  return false;
+}
+
+/* The patterns of a family that some tensor matches. A pattern that matches nothing is an error. */
+static void list_unused(Folder *f, const Loading *x)
+{
+  Text t = text_new(f->arena);
+  for (const char *at = f->family->unused; *at; at += strcspn(at, " "), at += *at == ' ') {
+    const char *pattern = arena_strndup(f->arena, at, strcspn(at, " "));
+    if (any_matches(x, pattern)) text_printf(&t, "%s\"%s\"", t.n ? ", " : "", pattern);
+  }
+  setting_add(f, "UNUSED", arena_printf(f->arena, "[%s]", t.n ? t.at : ""));
+}
+
+/* A path as the job names it: relative to the job's folder if the file is in it or below. */
+static const char *path_in_job(Arena *arena, const char *path, const char *job_folder)
+{
+  char *whole = realpath(path, NULL), *root = realpath(job_folder, NULL);
+  size_t n = root ? strlen(root) : 0;
+  const char *own = whole && root && strncmp(whole, root, n) == 0 && whole[n] == '/' ? whole + n + 1
+                    : whole                                                          ? whole
+                                                                                     : path;
+  own = arena_strdup(arena, own);
+  free(whole);
+  free(root);
+  return own;
+}
+
+static const char *quoted(Arena *arena, const char *path)
+{
+  json_t *text = json_string(path);
+  char *code = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+  const char *out = arena_strdup(arena, code ? code : "\"\"");
+  free(code);
+  json_decref(text);
+  return out;
+}
+
+ampc_status weights_match(Folder *f, const char *job_folder)
+{
+  if (!f->weights) return AMPC_OK;
+  Loading x = {.path = (char *)(uintptr_t)f->weights};
+  ampc_status status = load_files_open(&x);
+  if (!status) {
+    setting_add(f, "WEIGHTS", quoted(f->arena, path_in_job(f->arena, f->weights, job_folder)));
+    const char *prefix = f->family->prefix;
+    bool bare = *prefix && !any_matches(&x, prefix);
+    if (bare) setting_add(f, "RENAME", arena_printf(f->arena, "[[\"**\", \"%s.**\"]]", prefix));
+    list_unused(f, &x);
+  }
+  load_files_close(&x);
+  return status;
+}
