@@ -8,10 +8,20 @@
 #include <unistd.h>
 #include "common/file.h"
 
+static bool is_gguf(const char *path)
+{
+  char head[4] = "";
+  FILE *file = fopen(path, "rb");
+  bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
+  if (file) fclose(file);
+  return read && memcmp(head, "GGUF", sizeof head) == 0;
+}
+
 bool folder_is_model(const char *path)
 {
   struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  if (stat(path, &info) != 0) return false;
+  return S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && is_gguf(path));
 }
 
 /* ---- the files ---- */
@@ -55,17 +65,32 @@ static void find_weights(Folder *f)
     f->absent = arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? " and " : "");
 }
 
+/* What the files say; `x` has the names of the tensors if there are weights. */
+static ampc_status read_all(Folder *f, const Loading *x, const char *job_folder)
+{
+  ampc_status status = f->gguf ? gguf_config(f, x) : AMPC_OK;
+  if (!status) status = config_read(f);
+  if (status) return status;
+  if (f->weights) weights_settings(f, x, job_folder);
+  const char *vocab = setting_of(f, "VOCAB");
+  setting_add(f, "FORMAT", vocab && strtoll(vocab, NULL, 10) > 65536 ? "\"i32\"" : "\"u16\"");
+  return AMPC_OK;
+}
+
 ampc_status folder_open(Arena *arena, const char *path, const char *job_folder, Folder *out)
 {
-  *out = (Folder){.arena = arena, .path = path};
-  ampc_status status = read_config(out);
-  if (!status) find_weights(out);
-  if (!status) status = config_read(out);
-  if (!status) status = weights_match(out, job_folder);
-  if (!status) {
-    const char *vocab = setting_of(out, "VOCAB");
-    setting_add(out, "FORMAT", vocab && strtoll(vocab, NULL, 10) > 65536 ? "\"i32\"" : "\"u16\"");
-  }
+  *out = (Folder){.arena = arena, .path = path, .config = path, .absent = ""};
+  out->gguf = is_gguf(path);
+  ampc_status status = AMPC_OK;
+  if (out->gguf)
+    out->weights = path;
+  else
+    status = read_config(out);
+  if (!status && !out->gguf) find_weights(out);
+  Loading x = {.path = (char *)(uintptr_t)out->weights};
+  if (!status && x.path) status = load_files_open(&x);
+  if (!status) status = read_all(out, &x, job_folder);
+  load_files_close(&x);
   return status;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <jansson.h>
 #include "compiler/base/arena.h"
-#include "ampc_rt.h"
+#include "runtime/state/load.h"
 
 /* A constant of the job and the code of its value. */
 typedef struct Setting {
@@ -16,6 +16,7 @@ typedef struct Folder {
   const char *path;    /* as the user gave it */
   const char *config;  /* path of config.json, or of the GGUF file */
   const char *lines;   /* the text of config.json; NULL: `root` was made from another file */
+  bool gguf;           /* `path` is a GGUF file */
   const char *weights; /* path of the weights, or of the index of their shards; NULL: none */
   json_t *root;        /* what config.json says */
   const Family *family;
@@ -45,4 +46,8 @@ bool is_word(const char *words, const char *word);          /* words are separat
 
 /* ---- weights.c ---- */
 /* Adds the settings that depend on the names of the tensors. */
-ampc_status weights_match(Folder *f, const char *job_folder);
+void weights_settings(Folder *f, const Loading *x, const char *job_folder);
+
+/* ---- gguf.c ---- */
+ampc_status gguf_config(Folder *f, const Loading *x); /* sets root from the metadata */
+void gguf_settings(Folder *f, const Loading *x);

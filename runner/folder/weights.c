@@ -48,18 +48,13 @@ static const char *quoted(Arena *arena, const char *path)
   return out;
 }
 
-ampc_status weights_match(Folder *f, const char *job_folder)
+void weights_settings(Folder *f, const Loading *x, const char *job_folder)
 {
-  if (!f->weights) return AMPC_OK;
-  Loading x = {.path = (char *)(uintptr_t)f->weights};
-  ampc_status status = load_files_open(&x);
-  if (!status) {
-    setting_add(f, "WEIGHTS", quoted(f->arena, path_in_job(f->arena, f->weights, job_folder)));
-    const char *prefix = f->family->prefix;
-    bool bare = *prefix && !any_matches(&x, prefix);
-    if (bare) setting_add(f, "RENAME", arena_printf(f->arena, "[[\"**\", \"%s.**\"]]", prefix));
-    list_unused(f, &x);
-  }
-  load_files_close(&x);
-  return status;
+  const char *prefix = f->family->prefix;
+  setting_add(f, "WEIGHTS", quoted(f->arena, path_in_job(f->arena, f->weights, job_folder)));
+  if (f->gguf)
+    gguf_settings(f, x);
+  else if (*prefix && !any_matches(x, prefix))
+    setting_add(f, "RENAME", arena_printf(f->arena, "[[\"**\", \"%s.**\"]]", prefix));
+  list_unused(f, x);
 }

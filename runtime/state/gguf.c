@@ -1,6 +1,7 @@
 /* Reads the header of a GGUF file, version 2 or 3. All numbers are untrusted: lengths are compared
  * with the bytes that are left, and tensors with the file, before anything is read. */
 #include "gguf.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,17 @@ static json_t *take_json_text(Reading *r)
   return value ? value : json_null();
 }
 
+/* The shortest decimal number that is this float, as the program that wrote it had it: 1e-05. */
+static double shortest(float v)
+{
+  char text[40];
+  for (int digits = 1; digits < 10; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)v);
+    if (strtof(text, NULL) == v) break;
+  }
+  return isfinite(v) ? strtod(text, NULL) : NAN;
+}
+
 static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
 {
   float small;
@@ -145,7 +157,7 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
   case KIND_f32:
     bits = take_number(r, 4);
     memcpy(&small, &bits, sizeof small);
-    wide = (double)small;
+    wide = shortest(small);
     break;
   case KIND_f64:
     bits = take_number(r, 8);
@@ -156,8 +168,7 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
     /* fall through */
   default: damaged(r, "a value of an unknown type"); return json_null();
   }
-  json_t *value = json_real(wide); /* NULL: not finite */
-  return value ? value : json_null();
+  return isfinite(wide) ? json_real(wide) : json_null();
 }
 
 static void take_metadata(Reading *r, uint64_t n)
