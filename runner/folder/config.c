@@ -17,13 +17,14 @@ typedef struct Field {
 } Field;
 
 #define ROPE(name) "rope_parameters." name "|rope_scaling." name
+#define GELUS      "gelu=none gelu_new=tanh gelu_fast=tanh gelu_pytorch_tanh=tanh"
 #define FIELD(family, ...) {#family, __VA_ARGS__},
 static const Field fields[] = {
 #include "families.def"
 };
-#define FAMILY(name, folder, ...) extern const char family_##name[];
+#define FAMILY(name, ...) extern const char family_##name[];
 #include "families.def"
-#define FAMILY(name, folder, ...) {#name, family_##name, __VA_ARGS__},
+#define FAMILY(name, ...) {#name, family_##name, __VA_ARGS__},
 static const Family families[] = {
 #include "families.def"
 };
@@ -39,11 +40,15 @@ static const char ignored[] =
     "forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label initializer_range "
     "label2id length_penalty max_length min_length model_type no_repeat_ngram_size "
     "num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states "
-    "output_scores pad_token_id position_embedding_type prefix pretraining_tp problem_type "
+    "output_scores pad_token_id prefix pretraining_tp problem_type "
     "pruned_heads remove_invalid_values repetition_penalty return_dict "
     "return_dict_in_generate sep_token_id suppress_tokens task_specific_params temperature "
     "tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript "
-    "transformers_version typical_p unk_token_id use_bfloat16 use_cache ";
+    "transformers_version typical_p unk_token_id use_bfloat16 use_cache "
+    "cache_implementation classifier_pooling cls_token_id deterministic_flash_attn "
+    "initializer_cutoff_factor reference_compile repad_logits_with_grad sparse_pred_ignore_index "
+    "sparse_prediction summary_activation summary_first_dropout summary_proj_to_labels "
+    "summary_type summary_use_proj ";
 /* Fields of other kinds of nets; each may only have this value. */
 static const struct {
   const char *key;
@@ -105,7 +110,8 @@ static ampc_status refuse_value(const Folder *f, const char *key, const json_t *
 
 static bool applies(const Folder *f, const Field *d)
 {
-  return strcmp(d->family, f->family->name) == 0 && (!*d->models || is_word(d->models, f->model));
+  bool own = strcmp(d->family, "any") == 0 || strcmp(d->family, f->family->name) == 0;
+  return own && (!*d->models || is_word(d->models, f->model));
 }
 
 /* Finds "a.b" in nested objects. NULL: it is not there. */

@@ -6,6 +6,13 @@
 #include "runner/job/options.h"
 #include "runtime/state/load.h"
 
+static const struct {
+  const char *family, *constant, *pattern;
+} tensors[] = {
+#define TENSOR(family, ...) {#family, __VA_ARGS__},
+#include "families.def"
+};
+
 static bool any_matches(const Loading *x, const char *pattern)
 {
   for (uint32_t i = 0; i < x->n; i++)
@@ -56,5 +63,8 @@ void weights_settings(Folder *f, const Loading *x, const char *job_folder)
     gguf_settings(f, x);
   else if (*prefix && !any_matches(x, prefix))
     setting_add(f, "RENAME", arena_printf(f->arena, "[[\"**\", \"%s.**\"]]", prefix));
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+    if (strcmp(tensors[i].family, f->family->name) == 0)
+      setting_add(f, tensors[i].constant, any_matches(x, tensors[i].pattern) ? "true" : "false");
   list_unused(f, x);
 }

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Imports folders of Hugging Face and compares them with transformers: logits or hidden states, gradients of a step of
+SGD, and the job's own step. nets.py made the folders; expected.safetensors of each has the numbers of transformers.
+usage: folder.py AMP [--folder FOLDER] [--strict] [NAME..]
+--strict (needs PyTorch and transformers): makes all folders of nets.py first, compares whole gradients, and loads the
+saved weights into the nets of transformers."""
+import argparse
+import array
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LOGITS = 2e-5  # relative to the largest number: f32 beside float64
+GRADIENTS = 1e-4  # relative to the norm of a gradient: weights after a step minus weights before it, in f32
+TRAIN = """
+data both() {
+  return npy("ids.npy", shape=[LENGTH], dtype=i64, samples=1), npy("targets.npy", shape=[LENGTH], dtype=i64, samples=1)
+}
+train ids, target in both() with batch=1, steps=1 {
+  minimize cross_entropy(net(ids).flatten(0, 1), target.flatten()) with opt
+}
+"""
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def tensors(path):
+    data = Path(path).read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    out = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            numbers = array.array({"F32": "f", "I64": "q"}[entry["dtype"]])
+            numbers.frombytes(data[8 + size + begin:8 + size + end])
+            out[name] = (entry["shape"], numbers)
+    return out
+
+
+def write_npy(path, kind, shape, numbers):
+    head = str({"descr": kind, "fortran_order": False, "shape": tuple(shape)})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + numbers.tobytes())
+
+
+def read_npy(path):
+    data = path.read_bytes()
+    numbers = array.array("f")
+    numbers.frombytes(data[10 + struct.unpack("<H", data[8:10])[0]:])
+    return numbers
+
+
+def norm(numbers):
+    return sum(v * v for v in numbers) ** 0.5
+
+
+def compare(what, found, expected, bound):
+    assert len(found) == len(expected), f"{what}: {len(found)} numbers instead of {len(expected)}"
+    worst = max(abs(a - b) for a, b in zip(found, expected)) / max(map(abs, expected))
+    if not worst <= bound:
+        sys.exit(f"{what} differ by {worst:.1e} of the largest number; up to {bound} is right")
+    return worst
+
+
+def infer(amp, job, block, shape, work):
+    run(amp, "infer", "-q", "--device", "cpu", "--set", "precision=f32", "--block", block, "--input", work / "ids.npy", "--output",
+        work / "out.npy", "-D", f"BATCH={shape[0]}", "-D", f"LENGTH={shape[1]}", job)
+    return read_npy(work / "out.npy")
+
+
+def step_text(text, encoder):
+    """The job with a step of SGD, whose update is the gradient."""
+    text, count = re.subn(r"optimizer opt = .*?(?=\nprecision)", "optimizer opt = SGD(net, lr=1.0)", text, flags=re.S)
+    assert count == 1
+    if encoder:  # its own train block masks tokens at random
+        text = text.split("\ndata text()")[0] + TRAIN
+    return text
+
+
+def check_gradients(name, amp, folder, job, expected, work):
+    before, encoder = tensors(folder / "model.safetensors"), "hidden" in expected
+    shape, ids = expected["ids"]
+    write_npy(work / "ids.npy", "<i8", [1, shape[1]], ids[:shape[1]])
+    write_npy(work / "targets.npy", "<i8", [1, shape[1]], expected["targets"][1][:shape[1]])
+    (work / "data.bin").write_bytes(array.array("H", ids[:shape[1]]).tobytes())
+    step = work / "step.amp"
+    step.write_text(step_text(job.read_text(), encoder))
+    length = shape[1] if encoder else shape[1] - 1
+    run(amp, "train", "-q", "--device", "cpu", "--set", "precision=f32", "-D", "BATCH=1", "-D", f"LENGTH={length}", "--steps", 1,
+        "--save-weights", work / "w.safetensors", step)
+    after = tensors(work / "w.safetensors")
+    whole = tensors(folder / "gradients.safetensors") if (folder / "gradients.safetensors").exists() else {}
+    import math
+    worst, seen, prefixes = 0.0, 0, {"gpt2_bare": "transformer."}
+    for key, (_, wanted) in expected.items():
+        if not key.startswith("gradient."):
+            continue
+        key = key[9:]
+        own = key[len(prefixes.get(name, "")):]
+        if own not in before:
+            continue  # a tied name
+        g = [a - b for a, b in zip(before[own][1], after[key][1])]
+        if key in whole:
+            found, wanted = g, whole[key][1]
+        else:
+            found = [norm(g), sum(v * math.cos(i) for i, v in enumerate(g))]
+        scale = norm(wanted) if key in whole else wanted[0]
+        worst = max(worst, max(abs(a - b) for a, b in zip(found, wanted)) / max(scale, 1e-3))
+        seen += 1
+        if not worst <= GRADIENTS:
+            sys.exit(f"{name}: the gradient of {key} differs by {worst:.1e} of its norm; up to {GRADIENTS} is right")
+    assert seen > 5, f"{name}: only {seen} gradients were compared"
+    return worst
+
+
+def check(name, amp, folder, work):
+    expected, job = tensors(folder / "expected.safetensors"), work / "net.amp"
+    run(amp, "import", folder, "-o", job)
+    shape, ids = expected["ids"]
+    write_npy(work / "ids.npy", "<i8", shape, ids)
+    worst = 0.0
+    if "hidden" in expected:
+        worst = compare(f"{name}: hidden states", infer(amp, job, "hidden", shape, work), expected["hidden"][1], LOGITS)
+    else:
+        worst = compare(f"{name}: logits", infer(amp, job, "next", shape, work), expected["logits"][1], LOGITS)
+    text = f"{name}: results {worst:.1e}"
+    if "logits" in expected:
+        text += f", gradients {check_gradients(name, amp, folder, job, expected, work):.1e}"
+    return text
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("amp")
+    options.add_argument("--folder", type=Path, default=HERE / "nets")
+    options.add_argument("--strict", action="store_true")
+    options.add_argument("names", nargs="*")
+    options = options.parse_intermixed_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = options.folder
+        nets = None
+        if options.strict:
+            try:
+                import nets
+            except ImportError:
+                print("SKIPPED: no PyTorch or no transformers")
+                sys.exit(77)
+            folder = Path(made)
+            for name in options.names or nets.NETS:
+                nets.make(name, folder / name, whole=True)
+        for name in options.names or sorted(path.name for path in folder.iterdir()):
+            with tempfile.TemporaryDirectory() as work:
+                text = check(name, options.amp, folder / name, Path(work))
+                if nets and (Path(work) / "w.safetensors").exists():
+                    nets.strict(name, folder / name, Path(work) / "w.safetensors")
+                    text += ", strict"
+            print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Small nets of transformers with drawn weights, as folders: config.json, model.safetensors, and expected.safetensors
+with ids, logits (of an encoder: hidden states and logits), and for each parameter the norm of its gradient and the product
+of the gradient with cos(0), cos(1), .. Only this file needs PyTorch and transformers."""
+import json
+import math
+import random
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+SIZES = {"vocab_size": 29, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "max_position_embeddings": 32}
+GPT2 = {"vocab_size": 29, "n_embd": 12, "n_layer": 2, "n_head": 2, "n_positions": 32, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "resid_pdrop": 0.0}
+BERT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+GROUPED = {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 16}
+
+
+def rope(kind, **more):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 500.0, **more}}
+
+
+# name: (class of the config, class of the net, settings); names of OLD get a config.json as transformers 4 wrote it
+NETS = {
+    "llama": ("LlamaConfig", "LlamaForCausalLM", GROUPED),
+    "llama_tied": ("LlamaConfig", "LlamaForCausalLM", {"tie_word_embeddings": True, "head_dim": 10}),
+    "llama_biases": ("LlamaConfig", "LlamaForCausalLM", {"attention_bias": True, "mlp_bias": True}),
+    "llama_old": ("LlamaConfig", "LlamaForCausalLM", {**GROUPED, **rope("default")}),
+    "llama3": ("LlamaConfig", "LlamaForCausalLM", rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                       original_max_position_embeddings=16)),
+    "llama3_old": ("LlamaConfig", "LlamaForCausalLM", rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                           original_max_position_embeddings=16)),
+    "llama_linear": ("LlamaConfig", "LlamaForCausalLM", rope("linear", factor=4.0)),
+    "llama_yarn": ("LlamaConfig", "LlamaForCausalLM", {"hidden_size": 64, **rope(
+        "yarn", factor=4.0, original_max_position_embeddings=8)}),
+    "llama_yarn_all": ("LlamaConfig", "LlamaForCausalLM", {"hidden_size": 64, **rope(
+        "yarn", factor=4.0, original_max_position_embeddings=8, attention_factor=1.25, beta_fast=16.0, beta_slow=2.0)}),
+    "mistral": ("MistralConfig", "MistralForCausalLM", {**GROUPED, "sliding_window": 3}),
+    "mistral_full": ("MistralConfig", "MistralForCausalLM", {"sliding_window": None, "num_key_value_heads": 1, "head_dim": 8}),
+    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", GROUPED),
+    "qwen2_window": ("Qwen2Config", "Qwen2ForCausalLM", {**GROUPED, "use_sliding_window": True, "sliding_window": 3,
+                                                         "max_window_layers": 1}),
+    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", {**GROUPED, "head_dim": 6, "tie_word_embeddings": True}),
+    "qwen3_biases": ("Qwen3Config", "Qwen3ForCausalLM", {**GROUPED, "head_dim": 6, "attention_bias": True,
+                                                         "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}),
+    "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 10,
+                                                     "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
+    "gemma2_plain": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 4, "attention_bias": True,
+                                                           "attn_logit_softcapping": None, "final_logit_softcapping": None}),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", GPT2),
+    "gpt2_bare": ("GPT2Config", "GPT2Model", {**GPT2, "n_inner": 20}),
+    "gpt2_by_layer": ("GPT2Config", "GPT2LMHeadModel", {**GPT2, "scale_attn_by_inverse_layer_idx": True,
+                                                        "activation_function": "gelu", "tie_word_embeddings": False}),
+    "gpt2_unscaled": ("GPT2Config", "GPT2LMHeadModel", {**GPT2, "scale_attn_weights": False}),
+    "gpt_neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {"num_attention_heads": 2, "hidden_size": 16,
+                                                         **rope("default", partial_rotary_factor=0.5)}),
+    "gpt_neox_old": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {"hidden_size": 16, **rope("default", partial_rotary_factor=0.25)}),
+    "gpt_neox_serial": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {
+        "use_parallel_residual": False, "attention_bias": False, "hidden_act": "gelu_new", "tie_word_embeddings": True,
+        **rope("linear", factor=2.0, partial_rotary_factor=1.0)}),
+    "bert": ("BertConfig", "BertForMaskedLM", BERT),
+    "bert_bare": ("BertConfig", "BertModel", {**BERT, "hidden_act": "gelu_new", "pad_token_id": 3}),
+    "bert_pretraining": ("BertConfig", "BertForPreTraining", BERT),
+    "modernbert": ("ModernBertConfig", "ModernBertForMaskedLM", {"num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0,
+                                                                 "global_attn_every_n_layers": 3}),
+    "modernbert_biases": ("ModernBertConfig", "ModernBertForMaskedLM", {
+        "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "local_attention": 4,
+        "pad_token_id": 0}),
+}
+ENCODERS = ("bert", "modernbert")
+COMMITTED = ["llama3", "mistral", "qwen2_window", "qwen3", "gemma2", "gpt2_bare", "gpt_neox_old", "bert", "modernbert"]
+
+
+def drawn(net):
+    """Weights whose effect is large enough to see a fault in any part."""
+    for name, p in net.named_parameters():
+        uniform = random.Random(name).random
+        if p.dim() < 2:
+            base, scale = (0.0 if name.endswith("bias") else 1.0), 0.25
+        else:
+            base, scale = 0.0, 1.0 if "emb" in name or "wte" in name or "wpe" in name else 1.5 / math.sqrt(p.shape[-1])
+        with torch.no_grad():
+            p.copy_(torch.tensor([base + scale * (2 * uniform() - 1) for _ in range(p.numel())]).reshape(p.shape))
+
+
+def older(config):
+    """config.json as transformers 4 wrote it."""
+    parts = config.pop("rope_parameters", None)
+    if parts:
+        names = {"gpt_neox": ("rotary_emb_base", "rotary_pct")}.get(config["model_type"], ("rope_theta", "partial_rotary_factor"))
+        config[names[0]] = parts.pop("rope_theta")
+        if "partial_rotary_factor" in parts:
+            config[names[1]] = parts.pop("partial_rotary_factor")
+        kind = parts.get("rope_type", "default")
+        config["rope_scaling"] = None if kind == "default" else {**parts, "type": kind}
+    config["torch_dtype"] = config.pop("dtype", "float32")
+    config["use_cache"] = True
+    return config
+
+
+def texts(pad):
+    rng = random.Random("ids")
+    rows = [[rng.randrange(4, 29) for _ in range(11)] for _ in range(2)]
+    if pad is not None:
+        rows[1][8:] = [pad] * 3
+    return torch.tensor(rows)
+
+
+def gradients(net, ids, targets):
+    logits = net(ids)
+    logits = logits.logits if "logits" in logits else logits.prediction_logits
+    torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    return {name: p.grad.float() for name, p in net.named_parameters() if p.grad is not None}
+
+
+def make(name, folder, whole=False):
+    """`whole`: also gradients.safetensors, with all gradients."""
+    config_class, net_class, settings = NETS[name]
+    kind = net_class.split("For")[0].split("Model")[0].split("LMHead")[0]
+    sizes = {} if kind == "GPT2" else dict(SIZES)
+    config = getattr(transformers, config_class)(**{**sizes, **settings}, attn_implementation="eager")
+    torch.manual_seed(0)
+    net = getattr(transformers, net_class)(config)
+    drawn(net)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    net.save_pretrained(folder)
+    (Path(folder) / "generation_config.json").unlink(missing_ok=True)
+    own = Path(folder) / "config.json"
+    if name in COMMITTED and "old" not in name:
+        own.write_text(json.dumps(json.loads(own.read_text()), indent=1) + "\n")
+    if "old" in name:
+        own.write_text(json.dumps(older(json.loads(own.read_text())), indent=1) + "\n")
+    encoder = config.model_type in ENCODERS
+    ids = texts(config.pad_token_id if encoder else None)
+    targets = torch.cat([ids[:, 1:], ids[:, :1]], 1)
+    whole_net = net
+    if net_class == "GPT2Model":  # with the head that the job has
+        whole_net = transformers.GPT2LMHeadModel(config)
+        whole_net.transformer.load_state_dict(net.state_dict())
+    whole_net = whole_net.double().train()
+    out = {"ids": ids, "targets": targets}
+    with torch.no_grad():
+        if encoder:
+            body = whole_net.base_model(ids, attention_mask=(ids != config.pad_token_id).long())
+            out["hidden"] = body.last_hidden_state.float()
+        if net_class != "BertModel":
+            result = whole_net(ids, attention_mask=(ids != config.pad_token_id).long()) if encoder else whole_net(ids)
+            out["logits"] = (result.logits if "logits" in result else result.prediction_logits).float()
+    if net_class != "BertModel":
+        first = ids[:1]
+        own_targets = targets[:1] if encoder else None
+        if encoder:  # texts without padding
+            found = gradients(whole_net, first, own_targets)
+        else:
+            found = gradients(whole_net, first[:, :-1], first[:, 1:])
+        for key, g in found.items():
+            flat = g.flatten()
+            out["gradient." + key] = torch.stack([flat.norm(), (flat * torch.cos(torch.arange(flat.numel()))).sum()])
+        if whole:
+            save_file({k: g.contiguous() for k, g in found.items()}, Path(folder) / "gradients.safetensors")
+    save_file({k: v.contiguous() for k, v in out.items()}, Path(folder) / "expected.safetensors")
+
+
+def strict(name, folder, weights):
+    """Loads what a job saved into the net of transformers. Fails unless all names and shapes match."""
+    config_class, net_class, settings = NETS[name]
+    net_class = {"GPT2Model": "GPT2LMHeadModel", "BertModel": "BertForMaskedLM"}.get(net_class, net_class)
+    config = getattr(transformers, config_class).from_pretrained(folder)
+    net = getattr(transformers, net_class)(config)
+    state = load_file(weights)
+    if net_class == "BertForMaskedLM":
+        state = {k: v for k, v in state.items() if ".pooler." not in k}
+    if net_class == "BertForPreTraining":
+        state |= {k: v for k, v in net.state_dict().items() if "seq_relationship" in k}
+    net.load_state_dict(state, strict=True)
