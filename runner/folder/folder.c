@@ -34,23 +34,30 @@ static const char *file_in(const Folder *f, const char *name)
   return out && access(out, F_OK) == 0 ? out : NULL;
 }
 
-static ampc_status read_config(Folder *f)
+/* Reads a file of the folder; *out NULL: there is none. `lines`: also its text, for messages. */
+static ampc_status read_json(Folder *f, const char *name, json_t **out, const char **lines)
 {
   char *text = NULL;
   int64_t size;
   json_error_t error;
-  f->config = file_in(f, "config.json");
-  if (!f->config)
-    return ampc_fail(AMPC_BAD_FILE, "%s has no config.json, so it is no model of Hugging Face",
-                     f->path);
-  ampc_status status = file_read(FILE_IMPORT, f->config, &text, &size);
-  if (status) return status;
-  f->lines = arena_strdup(f->arena, text);
-  f->root = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES, &error);
+  const char *path = file_in(f, name);
+  *out = NULL;
+  ampc_status status = path ? file_read(FILE_IMPORT, path, &text, &size) : AMPC_OK;
+  if (status || !path) return status;
+  if (lines) *lines = arena_strdup(f->arena, text);
+  *out = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   free(text);
-  if (f->root) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "%s:%d: no JSON: %s", f->config, error.line,
+  if (*out) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s:%d: no JSON: %s", path, error.line,
                    arena_shown(f->arena, error.text, ""));
+}
+
+static ampc_status read_config(Folder *f)
+{
+  f->config = file_in(f, "config.json");
+  if (f->config) return read_json(f, "config.json", &f->root, &f->lines);
+  return ampc_fail(AMPC_BAD_FILE, "%s has no config.json, so it is no model of Hugging Face",
+                   f->path);
 }
 
 static void find_weights(Folder *f)
@@ -65,11 +72,75 @@ static void find_weights(Folder *f)
     f->absent = arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? " and " : "");
 }
 
+/* ---- encoders ---- */
+
+/* The token that stands for a hidden one. */
+static ampc_status find_mask(Folder *f)
+{
+  json_t *root, *token;
+  size_t i;
+  ampc_status status = read_json(f, "tokenizer.json", &root, NULL);
+  if (!root) {
+    f->absent = arena_printf(f->arena, "%s, so the token MASK is a guess", f->absent);
+    return status;
+  }
+  json_array_foreach(json_object_get(root, "added_tokens"), i, token)
+  {
+    const char *content = json_string_value(json_object_get(token, "content"));
+    if (content && (strcmp(content, "[MASK]") == 0 || strcmp(content, "<mask>") == 0))
+      setting_add(f, "MASK",
+                  arena_printf(f->arena, "%lld",
+                               (long long)json_integer_value(json_object_get(token, "id"))));
+  }
+  json_decref(root);
+  if (setting_of(f, "MASK")) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "%s: tokenizer.json has no token [MASK] or <mask>", f->path);
+}
+
+/* What sentence-transformers makes of the hidden states, if the folder is one of its nets. */
+static ampc_status find_pooling(Folder *f)
+{
+  json_t *list, *pooling, *value;
+  const char *key;
+  size_t i;
+  bool normalize = false;
+  ampc_status status = read_json(f, "modules.json", &list, NULL);
+  if (!list) return status;
+  json_array_foreach(list, i, value)
+  {
+    const char *type = json_string_value(json_object_get(value, "type"));
+    const char *last = type ? strrchr(type, '.') : NULL;
+    if (last && strcmp(last, ".Normalize") == 0)
+      normalize = true;
+    else if (!last || (strcmp(last, ".Transformer") != 0 && strcmp(last, ".Pooling") != 0))
+      status = ampc_fail(AMPC_BAD_FILE, "%s: modules.json has a %s; Transformer, Pooling and "
+                         "Normalize are known", f->path, arena_shown(f->arena, type ? type : "?", ""));
+  }
+  json_decref(list);
+  if (!status) status = read_json(f, "1_Pooling/config.json", &pooling, NULL);
+  if (status || !pooling) return status;
+  json_object_foreach(pooling, key, value)
+  {
+    bool cls = strcmp(key, "pooling_mode_cls_token") == 0;
+    if (!json_is_true(value) || strncmp(key, "pooling_mode_", 13) != 0) continue;
+    if ((!cls && strcmp(key, "pooling_mode_mean_tokens") != 0) || setting_of(f, "POOLING"))
+      status = ampc_fail(AMPC_BAD_FILE, "%s: 1_Pooling/config.json has `%s`; known is one of "
+                         "pooling_mode_mean_tokens and pooling_mode_cls_token", f->path,
+                         arena_shown(f->arena, key, ""));
+    setting_add(f, "POOLING", cls ? "\"cls\"" : "\"mean\"");
+  }
+  setting_add(f, "NORMALIZE", normalize ? "true" : "false");
+  json_decref(pooling);
+  return status;
+}
+
 /* What the files say; `x` has the names of the tensors if there are weights. */
 static ampc_status read_all(Folder *f, const Loading *x, const char *job_folder)
 {
   ampc_status status = f->gguf ? gguf_config(f, x) : AMPC_OK;
   if (!status) status = config_read(f);
+  if (!status && f->family->encoder) status = find_mask(f);
+  if (!status && f->family->encoder) status = find_pooling(f);
   if (status) return status;
   if (f->weights) weights_settings(f, x, job_folder);
   const char *vocab = setting_of(f, "VOCAB");

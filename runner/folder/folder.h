@@ -38,6 +38,7 @@ const char *folder_job(Folder *f);
 /* ---- config.c ---- */
 struct Family {
   const char *name, *text, *models, *architectures, *prefix, *unused;
+  bool encoder;
 };
 ampc_status config_read(Folder *f); /* sets family, model and settings from root */
 void setting_add(Folder *f, const char *name, const char *code);

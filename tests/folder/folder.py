@@ -7,6 +7,7 @@ saved weights into the nets of transformers."""
 import argparse
 import array
 import json
+import math
 import re
 import struct
 import subprocess
@@ -100,7 +101,7 @@ def check_gradients(name, amp, folder, job, expected, work):
         "--save-weights", work / "w.safetensors", step)
     after = tensors(work / "w.safetensors")
     whole = tensors(folder / "gradients.safetensors") if (folder / "gradients.safetensors").exists() else {}
-    import math
+
     worst, seen, prefixes = 0.0, 0, {"gpt2_bare": "transformer."}
     for key, (_, wanted) in expected.items():
         if not key.startswith("gradient."):
@@ -131,6 +132,7 @@ def check(name, amp, folder, work):
     worst = 0.0
     if "hidden" in expected:
         worst = compare(f"{name}: hidden states", infer(amp, job, "hidden", shape, work), expected["hidden"][1], LOGITS)
+        compare(f"{name}: vectors", infer(amp, job, "embed", shape, work), expected["embed"][1], LOGITS)
     else:
         worst = compare(f"{name}: logits", infer(amp, job, "next", shape, work), expected["logits"][1], LOGITS)
     text = f"{name}: results {worst:.1e}"

@@ -100,6 +100,13 @@ def older(config):
     return config
 
 
+def sentences(folder):
+    kinds = ["sentence_transformers.models.Transformer", "sentence_transformers.models.Pooling"]
+    (folder / "modules.json").write_text(json.dumps([{"idx": i, "type": kind} for i, kind in enumerate(kinds)]) + "\n")
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}\n')
+
+
 def texts(pad):
     rng = random.Random("ids")
     rows = [[rng.randrange(4, 29) for _ in range(11)] for _ in range(2)]
@@ -133,6 +140,8 @@ def make(name, folder, whole=False):
     if "old" in name:
         own.write_text(json.dumps(older(json.loads(own.read_text())), indent=1) + "\n")
     encoder = config.model_type in ENCODERS
+    if encoder:  # all that is read of it
+        (Path(folder) / "tokenizer.json").write_text('{"added_tokens": [{"id": 2, "content": "[MASK]"}]}\n')
     ids = texts(config.pad_token_id if encoder else None)
     targets = torch.cat([ids[:, 1:], ids[:, :1]], 1)
     whole_net = net
@@ -143,8 +152,13 @@ def make(name, folder, whole=False):
     out = {"ids": ids, "targets": targets}
     with torch.no_grad():
         if encoder:
+            text = (ids != config.pad_token_id).double().unsqueeze(-1)
             body = whole_net.base_model(ids, attention_mask=(ids != config.pad_token_id).long())
             out["hidden"] = body.last_hidden_state.float()
+            out["embed"] = torch.nn.functional.normalize((body.last_hidden_state * text).sum(1) / text.sum(1), dim=1).float()
+            if name == "bert_bare":  # as sentence-transformers with other settings
+                out["embed"] = out["hidden"][:, 0]
+                sentences(Path(folder))
         if net_class != "BertModel":
             result = whole_net(ids, attention_mask=(ids != config.pad_token_id).long()) if encoder else whole_net(ids)
             out["logits"] = (result.logits if "logits" in result else result.prediction_logits).float()
