@@ -143,9 +143,10 @@ static ampc_status read_all(Folder *f, const Loading *x, const char *job_folder)
   if (!status && f->family->encoder) status = find_pooling(f);
   if (status) return status;
   if (f->weights) weights_settings(f, x, job_folder);
+  if (f->gguf) status = gguf_tokenizer(f, x);
   const char *vocab = setting_of(f, "VOCAB");
   setting_add(f, "FORMAT", vocab && strtoll(vocab, NULL, 10) > 65536 ? "\"i32\"" : "\"u16\"");
-  return AMPC_OK;
+  return status;
 }
 
 ampc_status folder_open(Arena *arena, const char *path, const char *job_folder, Folder *out)

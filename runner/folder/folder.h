@@ -52,3 +52,5 @@ void weights_settings(Folder *f, const Loading *x, const char *job_folder);
 /* ---- gguf.c ---- */
 ampc_status gguf_config(Folder *f, const Loading *x); /* sets root from the metadata */
 void gguf_settings(Folder *f, const Loading *x);
+/* Sets `tokenizer` from the metadata. */
+ampc_status gguf_tokenizer(Folder *f, const Loading *x); /* gguf_tokenizer.c */

@@ -9,6 +9,7 @@
 #include "compiler/driver.h"
 #include "job.h"
 #include "runner/folder/folder.h"
+#include "runner/job/json.h"
 #include "runner/job/options.h"
 #include "runner/runner.h"
 #include "common/shown.h"
@@ -356,6 +357,19 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
   return AMPC_OK;
 }
 
+/* The tokenizer of a GGUF file becomes a file beside the job. */
+static ampc_status write_tokenizer(Arena *arena, const ImportCommand *cmd, Folder *f, bool check)
+{
+  static const FileKind kind = {"tokenizer that amp import wrote", 0,
+                                "{\"version\":\"1.0\",\"truncation\":null", 34, FILE_NO_ROLE};
+  const char *path = arena_printf(arena, "%s/tokenizer.json", folder_of(arena, cmd->out));
+  if (!f->tokenizer) return AMPC_OK;
+  if (check) return file_check_writable(path, &kind);
+  json_t *value = f->tokenizer;
+  f->tokenizer = NULL;
+  return json_save(value, path, &kind, JSON_COMPACT);
+}
+
 /* Writes a folder of Hugging Face, or a GGUF file, as a job. Its weights stay where they are.
  * Returns as import_model. */
 static int import_folder(Arena *arena, const ImportCommand *cmd)
@@ -363,14 +377,16 @@ static int import_folder(Arena *arena, const ImportCommand *cmd)
   Folder f = {0};
   ampc_status status = check_job(cmd);
   if (!status) status = folder_open(arena, cmd->model, folder_of(arena, cmd->out), &f);
+  if (!status) status = write_tokenizer(arena, cmd, &f, true);
   const char *job = status ? "" : folder_job(&f);
   bool broken = !status && first_error(arena, cmd, job, true);
   if (broken) fputs("amp import: the job does not compile, so nothing was written\n", stderr);
-  if (!status && !broken) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
   if (!status && !broken && !cmd->quiet) {
-    printf("%s: %s\n", cmd->out, f.model);
+    printf("%s: %s%s\n", cmd->out, f.model, f.tokenizer ? ", with tokenizer.json beside" : "");
     if (*f.absent) printf("%s has no %s; a run needs them\n", cmd->model, f.absent);
   }
+  if (!status && !broken) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
+  if (!status && !broken) status = write_tokenizer(arena, cmd, &f, false);
   folder_close(&f);
   return broken ? 1 : (int)status;
 }
