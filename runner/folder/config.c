@@ -66,6 +66,11 @@ bool is_word(const char *words, const char *word)
 
 void setting_add(Folder *f, const char *name, const char *code)
 {
+  for (uint32_t i = 0; i < f->settings.n; i++)
+    if (strcmp(f->settings.at[i].name, name) == 0) {
+      f->settings.at[i].code = code;
+      return;
+    }
   vec_push(f->arena, &f->settings, (Setting){name, code});
 }
 

@@ -84,6 +84,42 @@ static ampc_status check_equal(const Folder *f, const json_t *meta, const char *
   return AMPC_OK;
 }
 
+/* Llama 3 scales its rotary positions. llama.cpp stores a divisor of each frequency instead of the
+ * settings, so these are searched: the fitting length of the old context with the two limits that
+ * all published nets have. */
+static ampc_status find_scaling(Folder *f, const LoadTensor *t)
+{
+  enum { MOST = 512 };
+  static const double low = 1, high = 4;
+  float v[MOST];
+  double theta = json_number_value(json_object_get(f->root, "rope_theta")), factor = 1, old = 8192;
+  int64_t n = t->entry.elements;
+  if (t->entry.dtype != AMPC_F32 || n < 1 || n > MOST)
+    return ampc_fail(AMPC_BAD_FILE, "%s: rope_freqs.weight is no list of up to 512 f32", f->path);
+  ampc_status status = tensor_file_load(t->file, t->entry.begin, v, n * (int64_t)sizeof *v);
+  if (status) return status;
+  for (int64_t i = 0; i < n; i++) factor = fmax(factor, (double)v[i]);
+  for (int round = 0; round < 2; round++) {
+    double worst = 0;
+    for (int64_t i = 0; i < n; i++) {
+      double wave = 2 * acos(-1) * pow(theta, (double)i / (double)n);
+      double share = fmin(fmax((old / wave - low) / (high - low), 0), 1);
+      worst = fmax(worst, fabs((double)v[i] * ((1 - share) / factor + share) - 1));
+      share = (1 / (double)v[i] - 1 / factor) / (1 - 1 / factor);
+      if (round == 0 && share > 0.01 && share < 0.99)
+        old = rint(wave * (share * (high - low) + low));
+    }
+    if (round == 0 || worst < 1e-4) continue;
+    return ampc_fail(AMPC_BAD_FILE,
+                     "%s: the divisors in rope_freqs.weight are not those of Llama 3", f->path);
+  }
+  json_object_set_new(f->root, "rope_scaling",
+                      json_pack("{s:s,s:f,s:f,s:f,s:I}", "rope_type", "llama3", "factor", factor,
+                                "low_freq_factor", low, "high_freq_factor", high,
+                                "original_max_position_embeddings", (json_int_t)old));
+  return AMPC_OK;
+}
+
 ampc_status gguf_config(Folder *f, const Loading *x)
 {
   const json_t *meta = json_object_get(x->files[0].header, "__metadata__");
@@ -110,6 +146,8 @@ ampc_status gguf_config(Folder *f, const Loading *x)
   for (uint32_t i = 0; i < x->n; i++) {
     head = head || strcmp(x->at[i].name, "output.weight") == 0;
     biases = biases || strcmp(x->at[i].name, "blk.0.attn_q.bias") == 0;
+    if (!status && strcmp(x->at[i].name, "rope_freqs.weight") == 0)
+      status = find_scaling(f, &x->at[i]);
   }
   json_object_set_new(f->root, "tie_word_embeddings", json_boolean(!head));
   if (biases && strcmp(arch, "qwen2") != 0)

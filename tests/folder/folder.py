@@ -116,7 +116,7 @@ def check_gradients(name, amp, folder, job, expected, work):
         else:
             found = [norm(g), sum(v * math.cos(i) for i, v in enumerate(g))]
         scale = norm(wanted) if key in whole else wanted[0]
-        worst = max(worst, max(abs(a - b) for a, b in zip(found, wanted)) / max(scale, 1e-3))
+        worst = max(worst, max(abs(a - b) for a, b in zip(found, wanted)) / max(scale, 0.01))
         seen += 1
         if not worst <= GRADIENTS:
             sys.exit(f"{name}: the gradient of {key} differs by {worst:.1e} of its norm; up to {GRADIENTS} is right")
@@ -136,9 +136,25 @@ def check(name, amp, folder, work):
     else:
         worst = compare(f"{name}: logits", infer(amp, job, "next", shape, work), expected["logits"][1], LOGITS)
     text = f"{name}: results {worst:.1e}"
+    if (folder / "model.gguf").exists():
+        own = work / "gguf" / "net.amp"
+        own.parent.mkdir()
+        run(amp, "import", folder / "model.gguf", "-o", own)
+        worst = compare(f"{name}: logits of GGUF", infer(amp, own, "next", shape, work), expected["logits"][1], LOGITS)
+        text += f", GGUF {worst:.1e}"
     if "logits" in expected:
         text += f", gradients {check_gradients(name, amp, folder, job, expected, work):.1e}"
     return text
+
+
+def check_types(amp, work):
+    """Each type of GGUF, in random blocks: the bits must be those of the package gguf."""
+    run(amp, "weights", "--type", "f32", HERE / "types.gguf", work / "types.safetensors")
+    found, expected = tensors(work / "types.safetensors"), tensors(HERE / "types.safetensors")
+    assert set(found) == set(expected)
+    for key, (shape, numbers) in expected.items():
+        assert found[key][0] == shape and found[key][1].tobytes() == numbers.tobytes(), f"{key} differs"
+    print(f"{len(found)} types of GGUF: equal bits")
 
 
 def main():
@@ -148,7 +164,7 @@ def main():
     options.add_argument("--strict", action="store_true")
     options.add_argument("names", nargs="*")
     options = options.parse_intermixed_args()
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as beside:
         folder = options.folder
         nets = None
         if options.strict:
@@ -160,6 +176,10 @@ def main():
             folder = Path(made)
             for name in options.names or nets.NETS:
                 nets.make(name, folder / name, whole=True)
+                if name in nets.GGUFS:
+                    nets.make_gguf(name, folder / name, folder / name / "model.gguf")
+        if not options.names:
+            check_types(options.amp, Path(beside))
         for name in options.names or sorted(path.name for path in folder.iterdir()):
             with tempfile.TemporaryDirectory() as work:
                 text = check(name, options.amp, folder / name, Path(work))

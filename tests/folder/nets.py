@@ -1,6 +1,9 @@
+#!/usr/bin/env python3
 """Small nets of transformers with drawn weights, as folders: config.json, model.safetensors, and expected.safetensors
 with ids, logits (of an encoder: hidden states and logits), and for each parameter the norm of its gradient and the product
-of the gradient with cos(0), cos(1), .. Only this file needs PyTorch and transformers."""
+of the gradient with cos(0), cos(1), .. Only this file needs PyTorch, transformers and gguf. Without --strict of folder.py it makes the
+committed ones: nets/, types.gguf, types.safetensors.
+usage: nets.py"""
 import json
 import math
 import random
@@ -47,6 +50,7 @@ NETS = {
                                                          "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}),
     "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 10,
                                                      "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
+    "gemma2_even": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 6}),
     "gemma2_plain": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 4, "attention_bias": True,
                                                            "attn_logit_softcapping": None, "final_logit_softcapping": None}),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", GPT2),
@@ -177,6 +181,116 @@ def make(name, folder, whole=False):
     save_file({k: v.contiguous() for k, v in out.items()}, Path(folder) / "expected.safetensors")
 
 
+# ---- GGUF -------------------------------------------------------------------------------------------------
+
+NAMES = {  # of Hugging Face: of llama.cpp
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "input_layernorm": "attn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down", "post_attention_layernorm": "ffn_norm", "transformer.wte": "token_embd",
+    "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
+    "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+GEMMA = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+         "post_feedforward_layernorm": "post_ffw_norm"}
+GGUFS = ["llama", "llama3", "llama_tied", "qwen2", "qwen3", "gemma2_even", "gpt2"]
+
+
+def permuted(w, heads):
+    """The order of rows in which llama.cpp rotates features 2i and 2i + 1."""
+    return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
+
+
+def gguf_name(key, model):
+    base, end = key.rsplit(".", 1)
+    parts = base.split(".")
+    number = next((part for part in parts if part.isdigit()), None)
+    if number:
+        base = base.split(f".{number}.")[1]
+    own = GEMMA.get(base) if model == "gemma2" else None
+    return (f"blk.{number}." if number else "") + (own or NAMES[base]) + "." + end
+
+
+def make_gguf(name, folder, path):
+    """The net of a folder as llama.cpp's converter writes it, in f32, without a tokenizer."""
+    import gguf
+    config = json.loads((Path(folder) / "config.json").read_text())
+    model, at = config["model_type"], config.get
+    out = gguf.GGUFWriter(str(path), model)
+    heads, groups = at("num_attention_heads") or at("n_head"), at("num_key_value_heads")
+    width = at("hidden_size") or at("n_embd")
+    each = at("head_dim") or width // heads
+    out.add_block_count(at("num_hidden_layers") or at("n_layer"))
+    out.add_context_length(at("max_position_embeddings") or at("n_positions"))
+    out.add_embedding_length(width)
+    out.add_feed_forward_length(at("intermediate_size") or 4 * width)
+    out.add_head_count(heads)
+    out.add_vocab_size(config["vocab_size"])
+    if model == "gpt2":
+        out.add_layer_norm_eps(config["layer_norm_epsilon"])
+    else:
+        out.add_head_count_kv(groups)
+        out.add_layer_norm_rms_eps(config["rms_norm_eps"])
+        out.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+        out.add_rope_dimension_count(each)
+        out.add_key_length(each)
+        out.add_value_length(each)
+    if model == "gemma2":
+        out.add_sliding_window(config["sliding_window"])
+        out.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        out.add_final_logit_softcapping(config["final_logit_softcapping"])
+    for key, w in load_file(Path(folder) / "model.safetensors").items():
+        if model == "llama" and ("q_proj" in key or "k_proj" in key):
+            w = permuted(w, heads if "q_proj" in key else groups)
+        if model == "gemma2" and "norm" in key:
+            w = w + 1
+        if model == "gpt2" and ".c_" in key and w.dim() == 2:
+            w = w.t()
+        out.add_tensor(gguf_name(key, model), w.contiguous().numpy())
+    rope_parts = at("rope_parameters") or {}
+    if rope_parts.get("rope_type") == "llama3":
+        out.add_tensor("rope_freqs.weight", divisors(rope_parts, each))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
+def divisors(parts, each):
+    """What llama.cpp stores for the scaling of Llama 3."""
+    low, high, old, out = parts["low_freq_factor"], parts["high_freq_factor"], parts["original_max_position_embeddings"], []
+    for i in range(0, each, 2):
+        turns = old / (2 * math.pi * parts["rope_theta"] ** (i / each))
+        share = min(max((turns - low) / (high - low), 0.0), 1.0)
+        out.append(1 / ((1 - share) / parts["factor"] + share))
+    return torch.tensor(out).numpy()
+
+
+def make_types(path, expected):
+    """Every type that is read, in random blocks, and their numbers as the package gguf reads them."""
+    import gguf
+    import numpy
+    rng, out, numbers = numpy.random.default_rng(0), gguf.GGUFWriter(str(path), "types"), {}
+    for kind, halves in {"F16": [], "BF16": [], "F32": [], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q8_0": [0], "Q4_K": [0, 2],
+                         "Q5_K": [0, 2], "Q6_K": [208]}.items():
+        dtype = gguf.GGMLQuantizationType[kind]
+        elements, size = gguf.GGML_QUANT_SIZES[dtype]
+        blocks = rng.integers(0, 256, (6, size), dtype=numpy.uint8)
+        for at in halves:  # scales that are finite
+            blocks[:, at:at + 2] = rng.normal(size=(6, 1)).astype(numpy.float16).view(numpy.uint8)
+        if elements == 1:
+            values = rng.normal(size=(3, 64)).astype(numpy.float32)
+            blocks = gguf.quants.quantize(values, dtype).view(numpy.uint8).reshape(3, -1)
+        else:
+            blocks = blocks.reshape(3, -1)
+        out.add_tensor(kind.lower(), blocks, raw_dtype=dtype)
+        numbers[kind.lower()] = torch.tensor(gguf.quants.dequantize(blocks, dtype).reshape(3, -1).astype(numpy.float32))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    save_file(numbers, expected)
+
+
 def strict(name, folder, weights):
     """Loads what a job saved into the net of transformers. Fails unless all names and shapes match."""
     config_class, net_class, settings = NETS[name]
@@ -189,3 +303,12 @@ def strict(name, folder, weights):
     if net_class == "BertForPreTraining":
         state |= {k: v for k, v in net.state_dict().items() if "seq_relationship" in k}
     net.load_state_dict(state, strict=True)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent
+    for one in COMMITTED:
+        make(one, here / "nets" / one)
+        if one in GGUFS:
+            make_gguf(one, here / "nets" / one, here / "nets" / one / "model.gguf")
+    make_types(here / "types.gguf", here / "types.safetensors")
