@@ -16,8 +16,8 @@ typedef struct Field {
   const char *allowed;
 } Field;
 
-#define ROPE(name) "rope_parameters." name "|rope_scaling." name
-#define GELUS      "gelu=none gelu_new=tanh gelu_fast=tanh gelu_pytorch_tanh=tanh"
+#define ROPE(name)         "rope_parameters." name "|rope_scaling." name
+#define GELUS              "gelu=none gelu_new=tanh gelu_fast=tanh gelu_pytorch_tanh=tanh"
 #define FIELD(family, ...) {#family, __VA_ARGS__},
 static const Field fields[] = {
 #include "families.def"
@@ -133,9 +133,7 @@ static bool has_key(const Field *d, const char *path, bool inside)
 {
   size_t n = strlen(path);
   for (const char *at = d->keys; *at; at += strcspn(at, "|"), at += *at == '|')
-    if (strncmp(at, path, n) == 0 &&
-        (inside ? at[n] == '.' : !at[n] || at[n] == '|'))
-      return true;
+    if (strncmp(at, path, n) == 0 && (inside ? at[n] == '.' : !at[n] || at[n] == '|')) return true;
   return false;
 }
 
@@ -219,7 +217,8 @@ static ampc_status list_code(Folder *f, const Field *d, const char *key, const j
 static ampc_status value_code(Folder *f, const Field *d, const char *key, const json_t *value,
                               const char **out)
 {
-  double number = json_number_value(value), most = *d->allowed ? strtod(d->allowed, NULL) : HUGE_VAL;
+  double number = json_number_value(value),
+         most = *d->allowed ? strtod(d->allowed, NULL) : HUGE_VAL;
   const char *word = json_string_value(value);
   *out = NULL;
   switch (d->kind) {
@@ -243,13 +242,13 @@ static ampc_status value_code(Folder *f, const Field *d, const char *key, const 
   case FLAG:
     if (json_is_boolean(value)) *out = json_is_true(value) ? "true" : "false";
     if (*out && *d->allowed && strcmp(*out, d->allowed) != 0) *out = NULL;
-    return *out ? AMPC_OK
-                : refuse_value(f, key, value, *d->allowed ? d->allowed : "true or false");
+    return *out ? AMPC_OK : refuse_value(f, key, value, *d->allowed ? d->allowed : "true or false");
   case WORD:
     if (word) *out = word_code(f, d->allowed, word);
     return *out ? AMPC_OK
                 : refuse_value(f, key, value, arena_printf(f->arena, "one of: %s", d->allowed));
-  case LIST: break;
+  case LIST:
+    break;
   }
   return list_code(f, d, key, value, out);
 }
@@ -319,8 +318,7 @@ static ampc_status check_architecture(const Folder *f)
 
 ampc_status config_read(Folder *f)
 {
-  if (!json_is_object(f->root))
-    return ampc_fail(AMPC_BAD_FILE, "%s is no JSON object", f->config);
+  if (!json_is_object(f->root)) return ampc_fail(AMPC_BAD_FILE, "%s is no JSON object", f->config);
   ampc_status status = find_family(f);
   if (!status) status = check_architecture(f);
   if (!status) status = check_known(f, f->root, "");

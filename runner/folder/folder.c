@@ -66,8 +66,7 @@ static void find_weights(Folder *f)
                                       "pytorch_model.bin", "pytorch_model.bin.index.json"};
   f->absent = "";
   for (int i = 0; i < 4 && !f->weights; i++) f->weights = file_in(f, names[i]);
-  if (!f->weights)
-    f->absent = "weights (model.safetensors or model.safetensors.index.json)";
+  if (!f->weights) f->absent = "weights (model.safetensors or model.safetensors.index.json)";
   if (!file_in(f, "tokenizer.json"))
     f->absent = arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? " and " : "");
 }
@@ -113,8 +112,10 @@ static ampc_status find_pooling(Folder *f)
     if (last && strcmp(last, ".Normalize") == 0)
       normalize = true;
     else if (!last || (strcmp(last, ".Transformer") != 0 && strcmp(last, ".Pooling") != 0))
-      status = ampc_fail(AMPC_BAD_FILE, "%s: modules.json has a %s; Transformer, Pooling and "
-                         "Normalize are known", f->path, arena_shown(f->arena, type ? type : "?", ""));
+      status = ampc_fail(AMPC_BAD_FILE,
+                         "%s: modules.json has a %s; Transformer, Pooling and "
+                         "Normalize are known",
+                         f->path, arena_shown(f->arena, type ? type : "?", ""));
   }
   json_decref(list);
   if (!status) status = read_json(f, "1_Pooling/config.json", &pooling, NULL);
@@ -124,9 +125,10 @@ static ampc_status find_pooling(Folder *f)
     bool cls = strcmp(key, "pooling_mode_cls_token") == 0;
     if (!json_is_true(value) || strncmp(key, "pooling_mode_", 13) != 0) continue;
     if ((!cls && strcmp(key, "pooling_mode_mean_tokens") != 0) || setting_of(f, "POOLING"))
-      status = ampc_fail(AMPC_BAD_FILE, "%s: 1_Pooling/config.json has `%s`; known is one of "
-                         "pooling_mode_mean_tokens and pooling_mode_cls_token", f->path,
-                         arena_shown(f->arena, key, ""));
+      status = ampc_fail(AMPC_BAD_FILE,
+                         "%s: 1_Pooling/config.json has `%s`; known is one of "
+                         "pooling_mode_mean_tokens and pooling_mode_cls_token",
+                         f->path, arena_shown(f->arena, key, ""));
     setting_add(f, "POOLING", cls ? "\"cls\"" : "\"mean\"");
   }
   setting_add(f, "NORMALIZE", normalize ? "true" : "false");

@@ -43,7 +43,7 @@ struct Family {
 ampc_status config_read(Folder *f); /* sets family, model and settings from root */
 void setting_add(Folder *f, const char *name, const char *code);
 const char *setting_of(const Folder *f, const char *name); /* its code; NULL: there is none */
-bool is_word(const char *words, const char *word);          /* words are separated by blanks */
+bool is_word(const char *words, const char *word);         /* words are separated by blanks */
 
 /* ---- weights.c ---- */
 /* Adds the settings that depend on the names of the tensors. */

@@ -11,7 +11,8 @@ enum { TOKEN_control = 3, TOKEN_user = 4, TOKEN_unused = 5 };
   "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":" regex  \
   "}"
 #define SPLIT(digits)                                                                              \
-  "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i:'s|'" \
+  "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i:'s|" \
+  "'"                                                                                              \
   "t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" digits                           \
   "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},"       \
   "\"behavior\":\"Isolated\",\"invert\":false}," BYTES("false") "]}"
@@ -23,8 +24,8 @@ static const struct {
 } pres[] = {
     {"gpt-2", "null", BYTES("true"), false, false},
     {"smollm", "null",
-     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}," BYTES(
-         "true") "]}",
+     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}"
+     "," BYTES("true") "]}",
      false, false},
     {"llama-bpe", "null", SPLIT("\\\\p{N}{1,3}"), true, true},
     {"qwen2", "{\"type\":\"NFC\"}", SPLIT("\\\\p{N}"), false, false},
@@ -75,14 +76,15 @@ static ampc_status add_tokens(Made *m, json_t *root)
     const char *text = json_string_value(token);
     if (!text) return refuse(m->f, "tokens", "has a token that is not UTF-8");
     if (json_object_getn(m->vocab, text, json_string_length(token)))
-      return refuse(m->f, "tokens",
-                    arena_printf(m->f->arena, "has `%s` twice", arena_shown(m->f->arena, text, "")));
+      return refuse(
+          m->f, "tokens",
+          arena_printf(m->f->arena, "has `%s` twice", arena_shown(m->f->arena, text, "")));
     json_object_setn_new(m->vocab, text, json_string_length(token), json_integer((json_int_t)i));
     if (type == TOKEN_control || type == TOKEN_user)
-      json_array_append_new(
-          added, json_pack("{s:I,s:O,s:b,s:b,s:b,s:b,s:b}", "id", (json_int_t)i, "content", token,
-                           "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special",
-                           type == TOKEN_control));
+      json_array_append_new(added,
+                            json_pack("{s:I,s:O,s:b,s:b,s:b,s:b,s:b}", "id", (json_int_t)i,
+                                      "content", token, "single_word", 0, "lstrip", 0, "rstrip", 0,
+                                      "normalized", 0, "special", type == TOKEN_control));
   }
   return AMPC_OK;
 }
@@ -98,13 +100,14 @@ static ampc_status add_processor(Made *m, json_t *root, bool begins)
     json_t *text = id < 0 ? NULL : json_array_get(m->tokens, (size_t)id);
     if (given[i] && !text) return refuse(m->f, keys[i], "names no token");
     if (given[i]) {
-      json_array_append_new(single, json_pack("{s:{s:O,s:i}}", "SpecialToken", "id", text,
-                                              "type_id", 0));
+      json_array_append_new(single,
+                            json_pack("{s:{s:O,s:i}}", "SpecialToken", "id", text, "type_id", 0));
       json_object_set_new(special, json_string_value(text),
                           json_pack("{s:O,s:[I],s:[O]}", "id", text, "ids", id, "tokens", text));
     }
     if (i == 0)
-      json_array_append_new(single, json_pack("{s:{s:s,s:i}}", "Sequence", "id", "A", "type_id", 0));
+      json_array_append_new(single,
+                            json_pack("{s:{s:s,s:i}}", "Sequence", "id", "A", "type_id", 0));
   }
   processor = json_pack("{s:s,s:o,s:[],s:o}", "type", "TemplateProcessing", "single", single,
                         "pair", "special_tokens", special);
@@ -133,9 +136,9 @@ static ampc_status make_bytes(Made *m, json_t *root)
     known = arena_printf(m->f->arena, "%s %s", known, pres[i].pre);
     if (!pre || strcmp(pre, pres[i].pre) != 0) continue;
     if (!json_is_array(merges)) return refuse(m->f, "merges", "is missing");
-    add_parts(root, arena_printf(m->f->arena,
-                                 "{\"normalizer\":%s,\"pre_tokenizer\":%s,\"decoder\":%s}",
-                                 pres[i].normalizer, pres[i].pre_tokenizer, BYTES("true")));
+    add_parts(root,
+              arena_printf(m->f->arena, "{\"normalizer\":%s,\"pre_tokenizer\":%s,\"decoder\":%s}",
+                           pres[i].normalizer, pres[i].pre_tokenizer, BYTES("true")));
     json_object_set_new(root, "model",
                         json_pack("{s:s,s:n,s:n,s:n,s:n,s:b,s:b,s:b,s:O,s:O}", "type", "BPE",
                                   "dropout", "unk_token", "continuing_subword_prefix",
@@ -198,8 +201,8 @@ static ampc_status find_merges(const Made *m, json_t *merges)
   if (all.n) qsort(all.at, all.n, sizeof *all.at, by_score);
   for (i = 0; i < all.n; i++) {
     const Merge *x = &all.at[i];
-    json_array_append_new(merges,
-                          json_pack("[s%,s%]", x->text, x->left, x->text + x->left, x->n - x->left));
+    json_array_append_new(
+        merges, json_pack("[s%,s%]", x->text, x->left, x->text + x->left, x->n - x->left));
   }
   return AMPC_OK;
 }
@@ -207,8 +210,8 @@ static ampc_status find_merges(const Made *m, json_t *merges)
 static ampc_status make_pieces(Made *m, json_t *root)
 {
   bool prefix = flag(m, "add_space_prefix", true);
-  const json_t *unknown = json_array_get(
-      m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
+  const json_t *unknown =
+      json_array_get(m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
   json_t *merges = json_array();
   if (!unknown) return refuse(m->f, "unknown_token_id", "names no token");
   const char *normalizer =
@@ -240,9 +243,9 @@ ampc_status gguf_tokenizer(Folder *f, const Loading *x)
   }
   bool bytes = strcmp(model, "gpt2") == 0;
   if (!bytes && strcmp(model, "llama") != 0)
-    return refuse(f, "model",
-                  arena_printf(f->arena, "is %.60s; known are gpt2 llama",
-                               arena_shown(f->arena, model, "")));
+    return refuse(
+        f, "model",
+        arena_printf(f->arena, "is %.60s; known are gpt2 llama", arena_shown(f->arena, model, "")));
   if (!json_is_array(m.tokens)) return refuse(f, "tokens", "is missing");
   f->tokenizer = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
   ampc_status status = add_tokens(&m, f->tokenizer);

@@ -1,4 +1,5 @@
-/* amp import: writes an ONNX model as a job and its weights, or a folder of Hugging Face as a job. */
+/* amp import: writes an ONNX model as a job and its weights, or a folder of Hugging Face as a job.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +50,9 @@ static const OptionRow import_options[] = {
 const OptionTable import_verb = {
     .program = "amp import",
     .usage = "[options] MODEL -o net.amp",
-    .about = "Writes a model as a job that trains it. MODEL is an ONNX file, whose weights go into a "
-             "file beside the job; a folder of Hugging Face; or a GGUF file.",
+    .about =
+        "Writes a model as a job that trains it. MODEL is an ONNX file, whose weights go into a "
+        "file beside the job; a folder of Hugging Face; or a GGUF file.",
     .groups = (const OptionGroup[]){{import_options, 0}, {NULL, 0}},
     .notes = "--weights, --size, --train and --freeze are for ONNX.\n"
              "exit status: 0 done; 1 the model has ops that jobs do not have, or the job does not "
@@ -68,7 +70,8 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ImportCommand
     *status = usage_error("amp import", "expected -o FILE, the job to write");
   else if (folder_is_model(files.at[0]) &&
            (cmd->weights || cmd->sizes.n || cmd->train || cmd->freeze))
-    *status = usage_error("amp import", "--weights, --size, --train and --freeze are for ONNX models");
+    *status =
+        usage_error("amp import", "--weights, --size, --train and --freeze are for ONNX models");
   if (*status) return false;
   cmd->model = files.at[0];
   size_t n = strlen(cmd->out);
@@ -397,8 +400,7 @@ int import_main(int argc, char **argv)
   ImportCommand cmd;
   int status;
   if (read_command_line(arena, argc, argv, &cmd, &status)) {
-    status = folder_is_model(cmd.model) ? import_folder(arena, &cmd)
-                                        : import_model(arena, &cmd);
+    status = folder_is_model(cmd.model) ? import_folder(arena, &cmd) : import_model(arena, &cmd);
     if (status > 1) fprintf(stderr, "amp import: error: %s\n", ampc_last_error());
   }
   arena_destroy(arena);

@@ -13,20 +13,20 @@ enum {
 };
 
 typedef enum Kind { /* of a value in the metadata */
-  KIND_u8,
-  KIND_i8,
-  KIND_u16,
-  KIND_i16,
-  KIND_u32,
-  KIND_i32,
-  KIND_f32,
-  KIND_bool,
-  KIND_text,
-  KIND_list,
-  KIND_u64,
-  KIND_i64,
-  KIND_f64,
-  KINDS
+                    KIND_u8,
+                    KIND_i8,
+                    KIND_u16,
+                    KIND_i16,
+                    KIND_u32,
+                    KIND_i32,
+                    KIND_f32,
+                    KIND_bool,
+                    KIND_text,
+                    KIND_list,
+                    KIND_u64,
+                    KIND_i64,
+                    KIND_f64,
+                    KINDS
 } Kind;
 static const uint8_t kind_bytes[KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8}; /* at least */
 
@@ -110,7 +110,8 @@ static json_t *take_list(Reading *r)
   if (kind >= KINDS || kind == KIND_list) damaged(r, "a list of an unknown type");
   if (!r->status && n > (uint64_t)(r->size - r->at) / kind_bytes[kind])
     damaged(r, "a list is longer than the file");
-  if (!r->status && (r->elements += (int64_t)n) > MOST_ELEMENTS) damaged(r, "its lists are too long");
+  if (!r->status && (r->elements += (int64_t)n) > MOST_ELEMENTS)
+    damaged(r, "its lists are too long");
   for (uint64_t i = 0; i < n && !r->status; i++)
     if (json_array_append_new(list, take_value(r, kind, true)) && !r->status)
       r->status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", r->path);
@@ -144,16 +145,25 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
   double wide;
   uint64_t bits;
   switch (kind) {
-  case KIND_u8: return json_integer((json_int_t)take_number(r, 1));
-  case KIND_i8: return json_integer((int8_t)take_number(r, 1));
-  case KIND_u16: return json_integer((json_int_t)take_number(r, 2));
-  case KIND_i16: return json_integer((int16_t)take_number(r, 2));
-  case KIND_u32: return json_integer((json_int_t)take_number(r, 4));
-  case KIND_i32: return json_integer((int32_t)take_number(r, 4));
+  case KIND_u8:
+    return json_integer((json_int_t)take_number(r, 1));
+  case KIND_i8:
+    return json_integer((int8_t)take_number(r, 1));
+  case KIND_u16:
+    return json_integer((json_int_t)take_number(r, 2));
+  case KIND_i16:
+    return json_integer((int16_t)take_number(r, 2));
+  case KIND_u32:
+    return json_integer((json_int_t)take_number(r, 4));
+  case KIND_i32:
+    return json_integer((int32_t)take_number(r, 4));
   case KIND_u64:
-  case KIND_i64: return json_integer((json_int_t)take_number(r, 8));
-  case KIND_bool: return json_boolean(take_number(r, 1) != 0);
-  case KIND_text: return take_json_text(r);
+  case KIND_i64:
+    return json_integer((json_int_t)take_number(r, 8));
+  case KIND_bool:
+    return json_boolean(take_number(r, 1) != 0);
+  case KIND_text:
+    return take_json_text(r);
   case KIND_f32:
     bits = take_number(r, 4);
     memcpy(&small, &bits, sizeof small);
@@ -166,7 +176,9 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
   case KIND_list:
     if (!in_list) return take_list(r);
     /* fall through */
-  default: damaged(r, "a value of an unknown type"); return json_null();
+  default:
+    damaged(r, "a value of an unknown type");
+    return json_null();
   }
   return isfinite(wide) ? json_real(wide) : json_null();
 }
@@ -191,8 +203,7 @@ static void take_metadata(Reading *r, uint64_t n)
 
 static void bad_tensor(Reading *r, const char *name, const char *why)
 {
-  if (!r->status)
-    r->status = ampc_fail(AMPC_BAD_FILE, "%s: tensor %.200s %s", r->path, name, why);
+  if (!r->status) r->status = ampc_fail(AMPC_BAD_FILE, "%s: tensor %.200s %s", r->path, name, why);
 }
 
 /* Adds a view and returns its offset. */

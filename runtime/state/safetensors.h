@@ -65,7 +65,8 @@ void tensor_write_abandon(TensorWriter *w);
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
-/* Reads and checks a file of any program, also one of torch.save or GGUF: a checksum is optional. */
+/* Reads and checks a file of any program, also one of torch.save or GGUF: a checksum is optional.
+ */
 ampc_status tensor_file_read_any(const char *path, TensorFile *out);
 const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: no such key */
 void tensor_file_free(TensorFile *f);
