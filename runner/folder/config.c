@@ -106,9 +106,9 @@ static ampc_status refuse_value(const Folder *f, const char *key, const json_t *
                                 const char *wanted)
 {
   char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-  const char *shown = arena_shown(f->arena, text ? text : "", "");
+  const char *shown = arena_shown(f->arena, arena_strndup(f->arena, text ? text : "", text ? strnlen(text, 200) : 0), "");
   free(text);
-  return refuse(f, key, arena_printf(f->arena, "is %.200s; expected %s", shown, wanted));
+  return refuse(f, key, arena_printf(f->arena, "is %s; expected %s", shown, wanted));
 }
 
 /* ---- fields ---- */
@@ -231,8 +231,8 @@ static ampc_status value_code(Folder *f, const Field *d, const char *key, const 
                                arena_printf(f->arena, "a whole number up to %s", d->allowed));
   case REAL:
     if (json_is_number(value) && isfinite(number) && number >= 0 && number <= most) {
-      *out = arena_number(f->arena, number, 1);
-      if (!strpbrk(*out, ".e")) *out = arena_printf(f->arena, "%s.0", *out);
+      bool whole = number == rint(number) && number < 1e9;
+      *out = whole ? arena_printf(f->arena, "%.1f", number) : arena_number(f->arena, number, 1);
     }
     return *out ? AMPC_OK
                 : refuse_value(f, key, value,

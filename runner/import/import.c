@@ -386,7 +386,7 @@ static int import_folder(Arena *arena, const ImportCommand *cmd)
   if (broken) fputs("amp import: the job does not compile, so nothing was written\n", stderr);
   if (!status && !broken && !cmd->quiet) {
     printf("%s: %s%s\n", cmd->out, f.model, f.tokenizer ? ", with tokenizer.json beside" : "");
-    if (*f.absent) printf("%s has no %s; a run needs them\n", cmd->model, f.absent);
+    if (*f.absent) printf("%s has no %s\n", cmd->model, f.absent);
   }
   if (!status && !broken) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
   if (!status && !broken) status = write_tokenizer(arena, cmd, &f, false);
