@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Imports folders of Hugging Face and compares them with transformers: logits or hidden states, gradients of a step of
 SGD, and the job's own step. nets.py made the folders; expected.safetensors of each has the numbers of transformers.
-usage: folder.py AMP [--folder FOLDER] [--strict] [NAME..]
+usage: folder.py AMP [--folder FOLDER] [--strict] [--faults] [NAME..]
+--faults: wrong constants in the jobs; the comparison must notice each.
 --strict (needs PyTorch and transformers): makes all folders of nets.py first, compares whole gradients, and loads the
 saved weights into the nets of transformers."""
 import argparse
@@ -18,6 +19,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LOGITS = 2e-5  # relative to the largest number: f32 beside float64
 GRADIENTS = 1e-4  # relative to the norm of a gradient: weights after a step minus weights before it, in f32
+FAULTS = {"llama3": "ROPE_THETA=450.0 ROPE_FACTOR=4.0 ROPE_CONTEXT=12 ROPE_HIGH=3.0 ROPE_SCALE=1.01 INTERLEAVED=true EPS=1e-3",
+          "mistral": "WINDOW=4 SLIDES=false", "qwen2_window": "WINDOW=4 SLIDES=false", "qwen3": "EPS=1e-3",
+          "gemma2": "SOFTCAP=0.0 LOGIT_SOFTCAP=1.6 QUERY_SCALAR=6.0 NORM_SHIFT=0.0 WINDOW=4", "gpt2_bare": "SCALED=false GELU=none",
+          "gpt_neox_old": "PARALLEL=false ROTARY=1.0 ROPE_THETA=450.0 GELU=tanh", "bert": "GELU=tanh PAD=3 EPS=1e-3",
+          "modernbert": "LOCAL=4 LOCAL_ROPE_THETA=160000.0 ROPE_THETA=10000.0 GELU=tanh PAD=1"}
 TRAIN = """
 data both() {
   return npy("ids.npy", shape=[LENGTH], dtype=i64, samples=1), npy("targets.npy", shape=[LENGTH], dtype=i64, samples=1)
@@ -65,17 +71,21 @@ def norm(numbers):
     return sum(v * v for v in numbers) ** 0.5
 
 
+def difference(found, expected):
+    return max(abs(a - b) for a, b in zip(found, expected)) / max(map(abs, expected))
+
+
 def compare(what, found, expected, bound):
     assert len(found) == len(expected), f"{what}: {len(found)} numbers instead of {len(expected)}"
-    worst = max(abs(a - b) for a, b in zip(found, expected)) / max(map(abs, expected))
+    worst = difference(found, expected)
     if not worst <= bound:
         sys.exit(f"{what} differ by {worst:.1e} of the largest number; up to {bound} is right")
     return worst
 
 
-def infer(amp, job, block, shape, work):
+def infer(amp, job, block, shape, work, *more):
     run(amp, "infer", "-q", "--device", "cpu", "--set", "precision=f32", "--block", block, "--input", work / "ids.npy", "--output",
-        work / "out.npy", "-D", f"BATCH={shape[0]}", "-D", f"LENGTH={shape[1]}", job)
+        work / "out.npy", "-D", f"BATCH={shape[0]}", "-D", f"LENGTH={shape[1]}", *more, job)
     return read_npy(work / "out.npy")
 
 
@@ -147,6 +157,21 @@ def check(name, amp, folder, work):
     return text
 
 
+def check_faults(amp, work):
+    for name, faults in FAULTS.items():
+        folder, job = HERE / "nets" / name, work / name / "net.amp"
+        job.parent.mkdir()
+        run(amp, "import", "-q", folder, "-o", job)
+        expected = tensors(folder / "expected.safetensors")
+        what = "hidden" if "hidden" in expected else "logits"
+        write_npy(work / "ids.npy", "<i8", *expected["ids"])
+        for fault in faults.split():
+            found = infer(amp, job, "hidden" if what == "hidden" else "next", expected["ids"][0], work, "-D", fault)
+            worst = difference(found, expected[what][1])
+            print(f"{name} with {fault}: {worst:.1e}", flush=True)
+            assert not worst <= LOGITS, "the comparison does not notice it"
+
+
 def check_types(amp, work):
     """Each type of GGUF, in random blocks: the bits must be those of the package gguf."""
     run(amp, "weights", "--type", "f32", HERE / "types.gguf", work / "types.safetensors")
@@ -162,9 +187,13 @@ def main():
     options.add_argument("amp")
     options.add_argument("--folder", type=Path, default=HERE / "nets")
     options.add_argument("--strict", action="store_true")
+    options.add_argument("--faults", action="store_true")
     options.add_argument("names", nargs="*")
     options = options.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as beside:
+        if options.faults:
+            check_faults(options.amp, Path(made))
+            return
         folder = options.folder
         nets = None
         if options.strict:

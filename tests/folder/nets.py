@@ -47,11 +47,14 @@ NETS = {
     "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", GROUPED),
     "qwen2_window": ("Qwen2Config", "Qwen2ForCausalLM", {**GROUPED, "use_sliding_window": True, "sliding_window": 3,
                                                          "max_window_layers": 1}),
+    "qwen2_window_old": ("Qwen2Config", "Qwen2ForCausalLM", {**GROUPED, "use_sliding_window": True, "sliding_window": 3,
+                                                             "max_window_layers": 1}),
     "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", {**GROUPED, "head_dim": 6, "tie_word_embeddings": True}),
     "qwen3_biases": ("Qwen3Config", "Qwen3ForCausalLM", {**GROUPED, "head_dim": 6, "attention_bias": True,
                                                          "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}),
     "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 10,
                                                      "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5}),
+    "gemma2_old": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3}),
     "gemma2_even": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 6}),
     "gemma2_plain": ("Gemma2Config", "Gemma2ForCausalLM", {**GROUPED, "head_dim": 6, "sliding_window": 4, "attention_bias": True,
                                                            "attn_logit_softcapping": None, "final_logit_softcapping": None}),
@@ -61,8 +64,8 @@ NETS = {
                                                         "activation_function": "gelu", "tie_word_embeddings": False}),
     "gpt2_unscaled": ("GPT2Config", "GPT2LMHeadModel", {**GPT2, "scale_attn_weights": False}),
     "gpt_neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {"num_attention_heads": 2, "hidden_size": 16,
-                                                         **rope("default", partial_rotary_factor=0.5)}),
-    "gpt_neox_old": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {"hidden_size": 16, **rope("default", partial_rotary_factor=0.25)}),
+                                                         **rope("default", partial_rotary_factor=0.25)}),
+    "gpt_neox_old": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {"hidden_size": 16, **rope("default", partial_rotary_factor=0.5)}),
     "gpt_neox_serial": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {
         "use_parallel_residual": False, "attention_bias": False, "hidden_act": "gelu_new", "tie_word_embeddings": True,
         **rope("linear", factor=2.0, partial_rotary_factor=1.0)}),
@@ -71,6 +74,7 @@ NETS = {
     "bert_pretraining": ("BertConfig", "BertForPreTraining", BERT),
     "modernbert": ("ModernBertConfig", "ModernBertForMaskedLM", {"num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0,
                                                                  "global_attn_every_n_layers": 3}),
+    "modernbert_old": ("ModernBertConfig", "ModernBertForMaskedLM", {"num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0}),
     "modernbert_biases": ("ModernBertConfig", "ModernBertForMaskedLM", {
         "norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "local_attention": 4,
         "pad_token_id": 0}),
@@ -94,7 +98,11 @@ def drawn(net):
 def older(config):
     """config.json as transformers 4 wrote it."""
     parts = config.pop("rope_parameters", None)
-    if parts:
+    config.pop("layer_types", None)
+    if parts and "full_attention" in parts:
+        config["global_rope_theta"] = parts["full_attention"]["rope_theta"]
+        config["local_rope_theta"] = parts["sliding_attention"]["rope_theta"]
+    elif parts:
         names = {"gpt_neox": ("rotary_emb_base", "rotary_pct")}.get(config["model_type"], ("rope_theta", "partial_rotary_factor"))
         config[names[0]] = parts.pop("rope_theta")
         if "partial_rotary_factor" in parts:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tokenizers of GGUF files: `amp import` writes a tokenizer.json with the ids of the tokenizer that the file was made of,
-one of tests/tokenizers/fixtures. usage: tokenizers.py AMP
+one of tests/tokenizers/fixtures. usage: gguf_tokenizers.py AMP
 """
 import json
 import struct
