@@ -3,7 +3,6 @@
 #include <string.h>
 #include "common/pattern.h"
 #include "folder.h"
-#include "runner/job/options.h"
 #include "runtime/state/load.h"
 
 static const struct {
