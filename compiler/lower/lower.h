@@ -82,6 +82,9 @@ struct Instance {
   Span pin_span;
   bool evaluating; /* `.eval()` was called */
   Instance *of;    /* of an averaged module, given.c: the module; else NULL */
+  Instance *adapter; /* calls go to it, adapt.c; NULL: none */
+  bool adapts;       /* it is the adapter of a module, and has the module's owner and name */
+  bool adapting;     /* a call of its adapter is running, so calls go to the module itself */
   bool store_said;
   DType store;            /* the type of `.to(f16)`, if store_said */
   bool grad_said, frozen; /* grad_said: .requires_grad(..) was called; frozen: with false */

@@ -64,7 +64,13 @@ uint32_t param_version(const Lower *l, uint32_t index);
 bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
+/* ---- adapt.c ---- */
+void clause_adapt(Lower *l, const Model *model, const Args *args);
+Datum adapter_call(Lower *l, Instance *m, Args *args); /* calls m(x) through its adapter */
+
 /* ---- model.c ---- */
+/* Adds the members below a module, which is at `path`, to the graph's tables. */
+void register_members(Lower *l, Instance *m, const char *path, const char *model);
 Datum declare_model(Lower *l, File *f, const Decl *decl);
 void prefix_paths(Lower *l); /* call it after all models are declared */
 
