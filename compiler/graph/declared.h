@@ -22,6 +22,7 @@ typedef struct Parameter {
   bool buffer, frozen;
   bool fixed;  /* a frozen weight that is stored in 16 bits: `buffer` is set, too, Note [fixed] */
   bool adapts; /* belongs to an adapter, which `adapt` of the model adds */
+  bool given;  /* as in ampc_param */
   DType dtype; /* storage: f32 unless .to(d) or a buffer's dtype */
   uint8_t rank;
   int64_t dim[MAX_RANK];

@@ -4,7 +4,7 @@
 #include "model.h"
 #include "common/pattern.h"
 
-enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED };
+enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, ADAPTER };
 static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};
 typedef struct Loading {
   Lower *l;
@@ -148,13 +148,18 @@ Datum native_load(Lower *l, Args *args)
                     .model = model->name,
                     .prefix = "",
                     .strip = at[STRIP].value.as.text,
-                    .line = span.end ? diag_place(l->c, span).line : 0};
+                    .line = span.end ? diag_place(l->c, span).line : 0,
+                    .adapter = at[ADAPTER].value.as.truth};
   load.n_rename = rename_pairs(&x);
   load.n_transpose = own_patterns(&x, TRANSPOSE);
   load.n_missing = own_patterns(&x, MISSING);
   load.n_unused = file_patterns(&x, UNUSED);
   load.patterns = x.patterns.at;
   if (x.good && !*load.path) fail(l, E209, at[PATH].span, "the path of load is empty");
+  if (load.adapter && !model->adapts)
+    fail(l, E210, args->span,
+         "`adapter=true` needs an `adapt` clause before it, which makes the "
+         "parameters that the file has");
   vec_push(l->arena, &l->g->loads, load);
   return d_of(D_none);
 }

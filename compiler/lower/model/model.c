@@ -96,7 +96,8 @@ static void settle_fixed(Lower *l, ParamSlot *p, const char *path, bool alias, v
   (void)path, (void)data;
   if (alias || p->index < 0 || p->buffer) return;
   Parameter *q = &l->g->params.at[p->index];
-  if (!q->frozen || q->dtype != AMPC_F32 || !ampc_is_narrow(p->store)) return;
+  if (l->c->options.real64 || !q->frozen || q->dtype != AMPC_F32 || !ampc_is_narrow(p->store))
+    return;
   q->fixed = q->buffer = true;
   q->dtype = p->store;
 }
@@ -259,12 +260,13 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   root->model = root->layer = name;
   register_layer(l, root);
   register_members(l, root, "", name);
-  Model model = {name, root, broken || l->broken_consts};
+  Model model = {name, root, broken || l->broken_consts, false};
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);
   walk_members(l, root, "", &(MemberVisitor){NULL, resolve_param, NULL});
   walk_members(l, root, "", &(MemberVisitor){NULL, settle_fixed, NULL});
+  if (model.adapts) adapters_settle(l, &model);
   return v;
 }
 

@@ -65,7 +65,10 @@ bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
 /* ---- adapt.c ---- */
-void clause_adapt(Lower *l, const Model *model, const Args *args);
+void clause_adapt(Lower *l, Model *model, const Args *args);
+/* Marks what runs read from files of `load`, and describes the adapters. Call it after all clauses
+ * of the model. */
+void adapters_settle(Lower *l, const Model *model);
 Datum adapter_call(Lower *l, Instance *m, Args *args); /* calls m(x) through its adapter */
 
 /* ---- model.c ---- */
