@@ -3,7 +3,7 @@
  * An adapter is a module that takes the layer as its first argument; its `forward` calls the layer.
  * Calls of the layer go to the adapter instead. The adapter's members have paths below the layer,
  * next to those of the layer, so paths of the layer stay as they are, as in PEFT. The clause
- * freezes the parameters of the model that belong to no adapter. */
+ * freezes the parameters of the model that belong to no adapter, unless `unfreeze` names them. */
 #include "model.h"
 #include "common/pattern.h"
 #include "compiler/base/json.h"
@@ -27,7 +27,9 @@ static bool is_inside(const Instance *m)
 static void freeze_param(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
   (void)path, (void)alias, (void)data;
-  if (p->index >= 0 && !l->g->params.at[p->index].adapts) l->g->params.at[p->index].frozen = true;
+  if (p->index < 0) return;
+  Parameter *q = &l->g->params.at[p->index];
+  q->frozen = q->frozen || (!q->adapts && !q->trains);
 }
 
 /* Checks that no member of the adapter gets the path of a member of the layer. */

@@ -50,6 +50,7 @@ static void check_param(Lower *l, ParamSlot *p, void *data)
 
 static void own_pattern(Loading *x, Datum pattern, Span span)
 {
+  pattern = pattern_choices(x->l, pattern);
   if (pattern.kind == D_list) {
     for (uint32_t i = 0; i < pattern.n; i++) own_pattern(x, pattern.as.list[i], span);
     return;

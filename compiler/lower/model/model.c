@@ -135,7 +135,9 @@ static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, 
 
 static void apply_frozen(Lower *l, ParamSlot *p, void *data)
 {
-  if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
+  if (p->index < 0) return;
+  l->g->params.at[p->index].frozen = *(const bool *)data;
+  l->g->params.at[p->index].trains = !*(const bool *)data;
 }
 
 /* Sets the stored type, except for buffers: in 16 bits most running updates would be lost. */
