@@ -38,9 +38,9 @@ static double *read_values(const Merge *m, const ampc_param *q)
 {
   void *raw = malloc((size_t)(q->elements * ampc_size_of(q->dtype, false)) + 1);
   double *values = malloc((size_t)q->elements * sizeof *values + 1);
-  ampc_status status =
-      raw && values ? ampc_read_param(m->rt, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, raw)
-                    : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", q->path);
+  ampc_status status = raw && values
+                           ? ampc_read_param(m->rt, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, raw)
+                           : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", q->path);
   for (int64_t i = 0; i < q->elements && !status; i++)
     values[i] = number_load(q->dtype, false, raw, i);
   free(raw);
@@ -79,18 +79,25 @@ static ampc_status add_product(const Merge *m, const ampc_param *q, const ampc_p
   int64_t rows = q->dim[0], columns = q->dim[1], rank = a->dim[0];
   double r = number_of(m, "rank_pattern", "r", q->path, n);
   bool root = json_is_true(json_object_get(m->config, "use_rslora"));
-  double scaling =
-      number_of(m, "alpha_pattern", "lora_alpha", q->path, n) / (root ? sqrt(r) : r);
+  double scaling = number_of(m, "alpha_pattern", "lora_alpha", q->path, n) / (root ? sqrt(r) : r);
   double *down = read_values(m, a), *up = down ? read_values(m, b) : NULL;
   for (int64_t i = 0; i < rows && up; i++)
     for (int64_t k = 0; k < rank; k++) {
       double factor = scaling * up[i * rank + k];
-      for (int64_t j = 0; j < columns; j++) values[i * columns + j] += factor * down[k * columns + j];
+      for (int64_t j = 0; j < columns; j++)
+        values[i * columns + j] += factor * down[k * columns + j];
     }
   ampc_status status = up ? AMPC_OK : AMPC_RUN_FAILED;
   free(down);
   free(up);
   return status;
+}
+
+static bool is_tied(const Merge *m, const ampc_param *q)
+{
+  for (uint32_t i = 0; i < m->program.n_aliases; i++)
+    if (&m->program.params[m->program.aliases[i].param] == q) return true;
+  return false;
 }
 
 static ampc_status write_param(Merge *m, const ampc_param *q, TensorWriter *to)
@@ -100,6 +107,12 @@ static ampc_status write_param(Merge *m, const ampc_param *q, TensorWriter *to)
   double *values = read_values(m, q);
   char *made = malloc((size_t)(q->elements * ampc_size_of(type, false)) + 1);
   ampc_status status = values && made ? AMPC_OK : AMPC_RUN_FAILED;
+  if (!status && a && b && is_tied(m, q))
+    status =
+        ampc_fail(AMPC_BAD_USAGE,
+                  "%s: the weight is tied to another layer, which its adapter must not change; "
+                  "keep the adapter in a file of its own",
+                  q->path);
   if (!status && a && b) {
     status = add_product(m, q, a, b, values);
     m->merged++;
@@ -159,8 +172,8 @@ ampc_status merge_adapters(Compile *c, const char *in, const char *out, ampc_dty
                      c->options.input);
   m.program.n_kernels = 0;
   m.config = json_loads(m.program.adapter, 0, NULL);
-  ampc_status status = ampc_infer_open(&m.program, "cpu", in,
-                                       folder_of(c->arena, c->options.input), tell, &quiet, &m.rt);
+  ampc_status status = ampc_infer_open(&m.program, "cpu", in, folder_of(c->arena, c->options.input),
+                                       tell, &quiet, &m.rt);
   if (!status) status = write_all(&m);
   if (!status && !quiet) printf("%s: adapters of %u layers are merged\n", out, m.merged);
   ampc_free(m.rt);

@@ -37,7 +37,8 @@ static const OptionRow weights_options[] = {
      "only the tensors of a model of several: those below NAME, without NAME in their names",
      .kind = OPTION_text, FIELD(model)},
     {"merge", 0, "JOB",
-     "IN is a checkpoint or an adapter of JOB: write all weights of JOB, with its LoRA added to the "
+     "IN is a checkpoint or an adapter of JOB: write all weights of JOB, with its LoRA added to "
+     "the "
      "weights that it adapts",
      .kind = OPTION_text, FIELD(merge)},
     {"averages", 0, NULL, "write the averages of weights (ema) instead of the weights",
@@ -54,8 +55,9 @@ const OptionTable weights_verb = {
              "load_state_dict(strict=True) takes them. IN is a checkpoint of ampc, a file of "
              "torch.save or a safetensors file.",
     .groups = (const OptionGroup[]){{weights_options, 0}, {NULL, 0}},
-    .notes = "exit status: 0 done; 1 errors in JOB; 2 bad usage; 3 a file is missing, unreadable or "
-             "damaged"};
+    .notes =
+        "exit status: 0 done; 1 errors in JOB; 2 bad usage; 3 a file is missing, unreadable or "
+        "damaged"};
 
 /* ---- which tensors ---- */
 
@@ -246,9 +248,8 @@ static ampc_status merge(const WeightsCommand *cmd)
   o.input = cmd->merge;
   o.target = "cpu";
   Compile *c = compile_create(&o);
-  ampc_status status =
-      merge_adapters(c, cmd->in, cmd->out, cmd->type ? types[cmd->type - 1] : AMPC_DTYPE_COUNT,
-                     cmd->quiet);
+  ampc_status status = merge_adapters(
+      c, cmd->in, cmd->out, cmd->type ? types[cmd->type - 1] : AMPC_DTYPE_COUNT, cmd->quiet);
   compile_destroy(c);
   return status;
 }

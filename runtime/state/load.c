@@ -40,7 +40,7 @@ bool load_names(const char *const *patterns, uint32_t n, const char *name)
 bool load_is_own(const ampc_load *x, const ampc_param *q)
 {
   if (strncmp(q->path, x->prefix, strlen(x->prefix)) != 0) return false;
-  if (x->adapter) return !q->given && (q->adapts || !q->buffer);
+  if (x->adapter) return !q->given;
   return !x->line || !q->adapts;
 }
 

@@ -127,11 +127,13 @@ static void put_names(const Report *r, const Names *s)
 /* ---- lacking parameters ---- */
 
 /* Whether a parameter has no value: no clause of the model sets it or lists it in `missing`. A file
- * for all models, which no clause names, may lack copies and what `load` clauses give. */
+ * for all models, which no clause names, may lack copies and what `load` clauses give. A file of
+ * an adapter may lack buffers, because PEFT's do. */
 static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_t i)
 {
   const ampc_param *q = &x->program->params[i];
   if ((q->init.kind == AMPC_INIT_COPY || q->given) && !x->load->line) return false;
+  if (x->load->adapter && q->buffer && !q->adapts) return false;
   for (uint32_t k = 0; k < n; k++) {
     const ampc_load *load = all[k].load;
     if (strcmp(load->model, x->load->model) != 0) continue;

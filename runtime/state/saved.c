@@ -24,7 +24,7 @@ static void add_weight(Entries *e, EntriesOf what, const ampc_param *q, const ch
 {
   ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
   bool adapter = what == ENTRIES_adapter;
-  if ((q->given && what != ENTRIES_run) || (adapter && q->buffer && !q->adapts)) return;
+  if (q->given && what != ENTRIES_run) return;
   char *name = metadata_key(KEY(adapter ? AMPC_PEFT_PREFIX : "", path));
   e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
 }

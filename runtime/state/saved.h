@@ -30,7 +30,7 @@ typedef enum EntriesOf {
   ENTRIES_run,        /* all */
   ENTRIES_checkpoint, /* without what each run loads again: ampc_param.given */
   ENTRIES_weights,    /* without what optimizers keep; tied ones under all their names */
-  ENTRIES_adapter     /* of a model with adapters what is trained, under PEFT's names */
+  ENTRIES_adapter     /* the same, under PEFT's names */
 } EntriesOf;
 ampc_status entries_of(const ampc_program *p, EntriesOf what, Entries *out);
 void entries_free(Entries *e);

@@ -281,6 +281,7 @@ void prefix_paths(Lower *l)
   for (uint32_t i = 1; i < g->params.n; i++)
     several = several || strcmp(g->params.at[i].model, g->params.at[0].model) != 0;
   if (!several) return;
+  g->adapter = NULL; /* PEFT's files are about one model */
   for (uint32_t i = 0; i < g->aliases.n; i++) {
     ampc_alias *a = &g->aliases.at[i];
     a->path = arena_printf(l->arena, "%s.%s", g->params.at[a->param].model, a->path);

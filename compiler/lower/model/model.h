@@ -98,7 +98,8 @@ typedef struct Match {
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
 /* Returns the match of a model's patterns. They begin below it: "fc1.weight". */
 Match match_of(Lower *l, const Model *model);
-/* Returns the patterns that "{q,k}_proj" stands for, in lists; a pattern without braces as it is. */
+/* Returns the patterns that "{q,k}_proj" stands for, in lists; a pattern without braces as it is.
+ */
 Datum pattern_choices(Lower *l, Datum pattern);
 
 /* ---- pins.c ---- */
