@@ -90,9 +90,9 @@ refuses "resume without them" 3 'base.safetensors' run --resume half.safetensors
 mv kept.safetensors base.safetensors
 
 # an adapter of the job's own
-job "$base adapt(Bottleneck, \"fc2\", width=3)" >own.amp
+job "$base unfreeze(\"head\"); adapt(Bottleneck, \"fc2\", width=3)" >own.amp
 passes "own adapter" run --save-weights own.safetensors own.amp
-expect "its names" "fc2.down.bias:F32 fc2.down.weight:F32 fc2.up.bias:F32 fc2.up.weight:F32 $running" \
+expect "its names" "fc2.down.bias:F32 fc2.down.weight:F32 fc2.up.bias:F32 fc2.up.weight:F32 ${trained#*fc2.lora_B.weight:F32 } $running" \
   "$(names own.safetensors)"
 
 # a base that no file has is in the checkpoint, in 16 bits

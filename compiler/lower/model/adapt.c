@@ -88,6 +88,16 @@ static bool arguments_fit(Lower *l, const Args *args)
   return diag_help(l->c, "`adapt(LoRA, [\"**.q_proj\", \"**.v_proj\"], rank=16)`");
 }
 
+bool adapt_is_built(Lower *l, const Expr *clause)
+{
+  const ArgList *args = &clause->as.call.args;
+  const Expr *built = args->n ? args->at[0].value : NULL;
+  const char *name = built ? called_name(built) : "";
+  if (!*name) return false;
+  fail(l, E205, built->span, "`adapt` builds an adapter for each layer itself");
+  return diag_help(l->c, "settings follow the patterns: `adapt(%s, \"fc\", rank=4)`", name), true;
+}
+
 void clause_adapt(Lower *l, Model *model, const Args *args)
 {
   InstanceVec found = {0};

@@ -143,12 +143,14 @@ Datum native_load(Lower *l, Args *args)
   const ArgValue *at = args->at.at;
   const Model *model = l->loading;
   if (!model) return fail(l, E210, args->span, "`load` is a clause of a model");
+  const char *strip;
+  if (!want_str(l, at[STRIP].value, at[STRIP].span, "`strip` of load", &strip)) return d_of(D_none);
   Loading x = {.l = l, .model = model, .given = at, .good = true};
   Span span = diag_user_span(l->c, args->span);
   ampc_load load = {.path = at[PATH].value.as.text,
                     .model = model->name,
                     .prefix = "",
-                    .strip = at[STRIP].value.as.text,
+                    .strip = strip,
                     .line = span.end ? diag_place(l->c, span).line : 0,
                     .adapter = at[ADAPTER].value.as.truth};
   load.n_rename = rename_pairs(&x);

@@ -222,6 +222,7 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     return;
   }
   Args args = {.span = e->span};
+  if (strcmp(name, "adapt") == 0 && adapt_is_built(l, e)) return;
   if (!eval_args(l, s, &e->as.call.args, &args)) return;
   if (strcmp(name, "load") == 0) {
     l->loading = model;

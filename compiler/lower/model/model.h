@@ -65,6 +65,8 @@ bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
 /* ---- adapt.c ---- */
+/* True after a message if the module of the clause is built: `adapt(LoRA(rank=4), "fc")`. */
+bool adapt_is_built(Lower *l, const Expr *clause);
 void clause_adapt(Lower *l, Model *model, const Args *args);
 /* Marks what runs read from files of `load`, and describes the adapters. Call it after all clauses
  * of the model. */
