@@ -28,7 +28,8 @@ typedef struct FileKind {
   FileRole over; /* it may replace inputs of this role */
 } FileKind;
 extern const FileKind file_checkpoint, file_weights, file_npy, file_png, file_probe, file_profile,
-    file_tune, file_run, file_precision, file_trace, file_page, file_lines, file_job;
+    file_tune, file_run, file_precision, file_trace, file_page, file_lines, file_job,
+    file_adapter_config;
 
 /* Registers that this process reads `path`: a file, or a folder with files or folders of files.
  * file_open_input does it, too. Fails only if memory runs out. */

@@ -32,6 +32,8 @@ const FileKind file_precision = {"precision of amp tune", 0, "# amp tune:", 11, 
 const FileKind file_trace = {"trace of amp profile", 0, "{\"traceEvents\":", 15, FILE_NO_ROLE};
 const FileKind file_page = {"page of amp report", 16, "<!-- a page of amp report -->", 29,
                             FILE_NO_ROLE};
+/* It belongs to the safetensors file beside it, which is replaced, too. */
+const FileKind file_adapter_config = {"JSON file", 0, "{", 1, FILE_NO_ROLE};
 /* No bytes identify this kind, so without --force it replaces only an empty file. */
 const FileKind file_lines = {"list of names that amp infer wrote", 0, NULL, 0, FILE_NO_ROLE};
 /* A job that `amp repl` writes. This kind matches every file, and may replace the open job. */

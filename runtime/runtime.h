@@ -67,6 +67,7 @@ struct ampc_runtime {
   const char *called;         /* product or convolution that runs: "fc1_linear", "&fc1_linear" */
   bool *given;                /* for each setting: ampc_set has set it */
   bool *rehearsed;            /* for each block: see rehearse() */
+  uint64_t given_hash;        /* of the weights of ampc_param.given, as loaded; 0: none */
   char other_part[PART_ROOM]; /* the part that the loaded checkpoint was trained on; "": the
                                  program's */
   bool *measured;             /* for each block: see statistics_fill() */

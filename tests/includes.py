@@ -80,7 +80,7 @@ ROOMS = {
     "runner/onnx": "",
     "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
     "runner/import": "compiler compiler/cli compiler/diag compiler/lower/interpret compiler/syntax runner job runner/onnx runtime/state",
-    "runner/weights": "compiler/cli runner runtime/state",
+    "runner/weights": "compiler compiler/cli runner job runtime/state",
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
     "runner/train": "compiler compiler/cli compiler/graph runner jit job probe runtime",
     "runner/repl": "compiler compiler/cli compiler/command compiler/cost compiler/kernel compiler/explain compiler/graph compiler/help"

@@ -124,7 +124,8 @@ int64_t param_room(const Compile *c, const Parameter *p)
 {
   enum { VECTOR = 8, LEAST = 512 };
   int64_t elements = dims_product(p->dim, p->rank);
-  if (is_cpu_target(c) || p->buffer || p->rank != 2 || p->dim[0] < LEAST) return elements;
+  bool buffer = p->buffer && !p->fixed;
+  if (is_cpu_target(c) || buffer || p->rank != 2 || p->dim[0] < LEAST) return elements;
   return ampc_round_up(p->dim[0], VECTOR) * p->dim[1];
 }
 

@@ -51,6 +51,7 @@ struct Graph {
   NameIndex layer_index;
   VEC(Parameter) params;
   VEC(ampc_alias) aliases; /* further names of tied parameters */
+  const char *adapter;     /* as in ampc_program */
   VEC(ampc_load) loads;
   VEC(Optimizer) optimizers;
   int64_t elements; /* total number of elements of the values that pass lower has created */

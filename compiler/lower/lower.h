@@ -80,8 +80,11 @@ struct Instance {
   bool pinned;
   RegionKind pin;
   Span pin_span;
-  bool evaluating; /* `.eval()` was called */
-  Instance *of;    /* of an averaged module, given.c: the module; else NULL */
+  bool evaluating;   /* `.eval()` was called */
+  Instance *of;      /* of an averaged module, given.c: the module; else NULL */
+  Instance *adapter; /* calls go to it, adapt.c; NULL: none */
+  bool adapts;       /* it is the adapter of a module, and has the module's owner and name */
+  bool adapting;     /* a call of its adapter is running, so calls go to the module itself */
   bool store_said;
   DType store;            /* the type of `.to(f16)`, if store_said */
   bool grad_said, frozen; /* grad_said: .requires_grad(..) was called; frozen: with false */
@@ -92,6 +95,7 @@ typedef struct Model {
   const char *name;
   Instance *root;
   bool broken; /* building it reported mistakes, so members may be missing */
+  bool adapts; /* it has an `adapt` clause */
 } Model;
 
 /* ---- calls ---- */

@@ -10,8 +10,9 @@ void emit_params(Compile *c, Text *out)
   for (uint32_t i = 0; i < share_params(g); i++) {
     const Parameter *p = &g->params.at[i];
     text_printf(out, "%s %s %s%s%s\n", p->path, ir_sizes_text(c->arena, p->dim, p->rank),
-                ir_dtype_name(p->dtype), p->buffer ? " buffer" : "", p->frozen ? " frozen" : "");
-    if (!p->buffer) total += dims_product(p->dim, p->rank);
+                ir_dtype_name(p->dtype), p->buffer && !p->fixed ? " buffer" : "",
+                p->frozen ? " frozen" : "");
+    if (!p->buffer || p->fixed) total += dims_product(p->dim, p->rank);
   }
   text_printf(out, "total %lld parameters\n", (long long)total);
 }

@@ -54,6 +54,9 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
     Text t = text_new(p->c->arena);
     field_text(&t, "path", quoted(p, q->path));
     field_truth(&t, "buffer", q->buffer);
+    field_truth(&t, "fixed", q->fixed);
+    field_truth(&t, "adapts", q->adapts);
+    field_truth(&t, "given", q->given);
     field_text(&t, "optimizer", arena_printf(p->c->arena, "%d", q->optimizer));
     field_text(&t, "dtype", ampc_type_of(q->dtype)->constant);
     field_integer(&t, "rank", q->rank);
@@ -100,6 +103,7 @@ static void put_load(Printer *p, Text *t, const void *row)
   field_integer(t, "n_missing", x->n_missing);
   field_integer(t, "n_unused", x->n_unused);
   field_integer(t, "line", x->line);
+  field_truth(t, "adapter", x->adapter);
 }
 
 static void put_slice(Printer *p, Text *t, const void *row)
@@ -424,6 +428,7 @@ static void put_program(Printer *p, const ampc_program *g)
   EMIT(p, ".config = %s,\n", quoted(p, g->config));
   if (g->classes) EMIT(p, ".classes = %s,\n", quoted(p, g->classes));
   if (g->columns) EMIT_WRAPPED(p, "    ", ".columns = %s,\n", quoted(p, g->columns));
+  if (g->adapter) EMIT_WRAPPED(p, "    ", ".adapter = %s,\n", quoted(p, g->adapter));
   EMIT(p, ".model_hash = 0x%016llxull, .seed = %lluull, .real64 = %s,%s\n",
        (unsigned long long)g->model_hash, (unsigned long long)g->seed, truth(g->real64),
        g->own_products ? " .own_products = true," : "");

@@ -139,8 +139,9 @@ ampc_status again_begin(Again *a)
 {
   ampc_state state;
   ampc_data_position at;
-  ampc_status status = a->start ? ampc_checkpoint_load(a->rt, a->start, &at)
+  ampc_status status = a->start ? ampc_load_given(a->rt, a->data_dir, NULL, NULL)
                                 : ampc_init_params(a->rt, (uint64_t)a->state.seed);
+  if (!status && a->start) status = ampc_checkpoint_load(a->rt, a->start, &at);
   if (!status && !a->start) status = ampc_load_params(a->rt, a->data_dir, NULL, NULL);
   if (!status) status = ampc_get_state(a->rt, &state);
   a->first = state.step + 1;

@@ -304,7 +304,7 @@ bool command_grad(Repl *r, const char *arg)
   if (!q) return repl_error(r, "no parameter %s; :params lists them", arg);
   if (q->buffer || q->optimizer < 0)
     return repl_error(r, "%s has no gradient: %s", arg,
-                      q->buffer ? "it is a buffer" : "it is not trained");
+                      q->buffer && !q->fixed ? "it is a buffer" : "it is not trained");
   if (!train_block(r, c->program, &block)) return repl_error(r, "the program has no train block");
   ampc_program cut;
   if (!(q = cut_program(c, block, q, &cut)))

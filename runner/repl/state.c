@@ -89,7 +89,8 @@ bool command_load(Repl *r, const char *arg)
 static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
 {
   Text t = text_new(arena);
-  text_puts(&t, q->buffer          ? "buffer"
+  text_puts(&t, q->fixed           ? "frozen"
+                : q->buffer        ? "buffer"
                 : q->optimizer < 0 ? "not trained"
                                    : p->optimizers[q->optimizer].name);
   for (uint32_t i = 0; i < p->n_shares; i++)
@@ -132,7 +133,7 @@ bool command_params(Repl *r, const char *arg)
     const ampc_param *q = &g->params[i];
     if (!path_matches(arg, q->path)) continue;
     if (!add_param(r, g, q, r->live == p, &t)) return false;
-    if (!q->buffer) total += q->elements;
+    if (!q->buffer || q->fixed) total += q->elements;
   }
   if (!t.rows.n && *arg) return repl_error(r, "no parameter matches %s", arg);
   if (t.rows.n) table_put(&t);

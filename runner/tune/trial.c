@@ -70,6 +70,7 @@ static ampc_status open_trial(Tune *t, Loaded *r, const char *text, void **buffe
   Options o = options_of(t, text, true);
   ampc_status status = open_program(r, &o, t->train.device);
   if (!status) status = ampc_init_params(r->rt, r->c->program->seed);
+  if (!status) status = ampc_load_given(r->rt, t->train.data_dir, NULL, NULL);
   if (!status) status = ampc_load_weights(r->rt, t->reference->weights, NULL, NULL);
   if (status) return status;
   int64_t bytes = r->c->program->space_bytes[AMPC_BUFFER];

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/cli/option_table.h"
+#include "compiler/cli/options.h"
+#include "compiler/driver.h"
+#include "merge.h"
 #include "runner/runner.h"
 #include "runtime/base/convert.h"
 #include "common/bytes.h"
@@ -18,7 +20,7 @@ enum { PIECE = 1 << 16 /* elements */ };
 
 typedef struct WeightsCommand {
   int type; /* 1 + index in type_words; 0: as in the file */
-  const char *model, *in, *out;
+  const char *model, *merge, *in, *out;
   bool averages, force, quiet;
 } WeightsCommand;
 
@@ -34,6 +36,11 @@ static const OptionRow weights_options[] = {
     {"model", 0, "NAME",
      "only the tensors of a model of several: those below NAME, without NAME in their names",
      .kind = OPTION_text, FIELD(model)},
+    {"merge", 0, "JOB",
+     "IN is a checkpoint or an adapter of JOB: write all weights of JOB, with its LoRA added to "
+     "the "
+     "weights that it adapts",
+     .kind = OPTION_text, FIELD(merge)},
     {"averages", 0, NULL, "write the averages of weights (ema) instead of the weights",
      .kind = OPTION_flag, FIELD(averages)},
     {"force", 0, NULL, "also overwrite a file of another kind, but never IN", .kind = OPTION_flag,
@@ -48,7 +55,9 @@ const OptionTable weights_verb = {
              "load_state_dict(strict=True) takes them. IN is a checkpoint of ampc, a file of "
              "torch.save or a safetensors file.",
     .groups = (const OptionGroup[]){{weights_options, 0}, {NULL, 0}},
-    .notes = "exit status: 0 done; 2 bad usage; 3 a file is missing, unreadable or damaged"};
+    .notes =
+        "exit status: 0 done; 1 errors in JOB; 2 bad usage; 3 a file is missing, unreadable or "
+        "damaged"};
 
 /* ---- which tensors ---- */
 
@@ -230,6 +239,21 @@ static ampc_status copy_weights(const WeightsCommand *cmd)
   return status;
 }
 
+static ampc_status merge(const WeightsCommand *cmd)
+{
+  if (cmd->model || cmd->averages)
+    return ampc_fail(AMPC_BAD_USAGE, "--merge writes all weights of the job: leave out --%s",
+                     cmd->model ? "model" : "averages");
+  Options o = options_default();
+  o.input = cmd->merge;
+  o.target = "cpu";
+  Compile *c = compile_create(&o);
+  ampc_status status = merge_adapters(
+      c, cmd->in, cmd->out, cmd->type ? types[cmd->type - 1] : AMPC_DTYPE_COUNT, cmd->quiet);
+  compile_destroy(c);
+  return status;
+}
+
 int weights_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
@@ -244,10 +268,10 @@ int weights_main(int argc, char **argv)
     cmd.in = files.at[0];
     cmd.out = files.at[1];
     file_force(cmd.force);
-    status = (int)copy_weights(&cmd);
+    status = (int)(cmd.merge ? merge(&cmd) : copy_weights(&cmd));
     if (status == AMPC_BAD_USAGE)
       usage_error("amp weights", "%s", ampc_last_error());
-    else if (status)
+    else if (status && *ampc_last_error())
       fprintf(stderr, "amp: error: %s\n", ampc_last_error());
   }
   arena_destroy(arena);

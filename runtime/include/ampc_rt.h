@@ -57,8 +57,11 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed); /* masters, copie
  * data_dir. */
 typedef void ampc_tell(void *to, bool warning, const char *line);
 ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
+/* Call it before ampc_checkpoint_load and ampc_load_weights: does the same as ampc_load_params if
+ * files of this program lack weights, because it has adapters (ampc_param.given); else nothing. */
+ampc_status ampc_load_given(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to);
 /* Loads all weights from one file that uses the names of the whole program, such as a checkpoint.
- * The file must contain every weight. */
+ * The file must contain every weight but those that ampc_load_given loads. */
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to);
 ampc_status ampc_run_step(ampc_runtime *rt, uint32_t block, uint32_t variant); /* asynchronous */
 /* Returns the variant of a block for a batch of that many samples. `step` of the run counts from 1

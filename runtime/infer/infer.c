@@ -13,7 +13,8 @@ static ampc_status take_weights(ampc_runtime *rt, const char *weights, const cha
   const ampc_program *p = ampc_program_of(rt);
   ampc_status status = ampc_init_params(rt, p->seed);
   if (status || !p->n_params) return status;
-  if (weights) return ampc_load_weights(rt, weights, tell, to);
+  if (weights) status = ampc_load_given(rt, data_dir, tell, to);
+  if (weights) return status ? status : ampc_load_weights(rt, weights, tell, to);
   if (p->n_loads) return ampc_load_params(rt, data_dir, tell, to);
   return ampc_fail(AMPC_BAD_USAGE, "the weights are missing: give a file, or `load` one in %s",
                    p->source);

@@ -33,6 +33,10 @@ typedef struct ampc_init {
 typedef struct ampc_param {
   const char *path; /* PyTorch state_dict path: "fc1.weight" */
   bool buffer;      /* in BUFFER, not in MASTER; no gradient */
+  bool fixed;       /* with `buffer`: it is a frozen weight that is stored in 16 bits */
+  bool adapts;      /* it belongs to an adapter (the clause `adapt`) */
+  bool given;       /* frozen, of a model with adapters, and in a file of `load`: each run reads it
+                       there, so checkpoints and files of weights lack it */
   int optimizer; /* index of its first optimizer; -1: frozen, in no optimizer, or no loss reaches it
                   */
   ampc_dtype dtype; /* f32 except for buffers */
@@ -64,7 +68,8 @@ typedef struct ampc_load {
   const char *strip;          /* a prefix that names of the file may have; or "" */
   const char *const *patterns; /* first the pairs of rename, then transpose, missing, unused */
   uint32_t n_rename, n_transpose, n_missing, n_unused;
-  uint32_t line; /* line of the clause in the job */
+  uint32_t line; /* line of the clause in the job; 0: no clause, a file for all of the program */
+  bool adapter;  /* the file is of an adapter: it has what is trained, not the frozen weights */
 } ampc_load;
 
 typedef struct ampc_optimizer_desc {

@@ -132,6 +132,8 @@ typedef struct ampc_program {
                             names. Kept in checkpoints */
   const char *columns;   /* for each column of names that sources read: a line "column=NAME", then a
                             line "class=NAME" for each class, by number; or NULL. Kept, too */
+  const char *adapter;   /* JSON: adapter_config.json of PEFT, for the model's LoRA; NULL: it has
+                            none. Kept, too */
   uint64_t model_hash;   /* hash of parameter paths, shapes and optimizers; must match to resume */
   uint64_t seed;         /* manual_seed, or 0 */
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */

@@ -56,8 +56,8 @@ static ampc_status carry_tensors(ampc_runtime *from, ampc_runtime *to, bool aver
                                  uint32_t *out_kept)
 {
   Entries a, b = {0};
-  ampc_status status = entries_of(from->program, false, &a);
-  if (!status) status = entries_of(to->program, false, &b);
+  ampc_status status = entries_of(from->program, ENTRIES_run, &a);
+  if (!status) status = entries_of(to->program, ENTRIES_run, &b);
   for (uint32_t i = 0; i < b.n && !status; i++) {
     const Entry *like = &b.at[i];
     const Entry *old = averages ? find_value(&a, like, AMPC_EMA) : find_entry(&a, like);
@@ -116,6 +116,7 @@ static ampc_status carry_numbers(ampc_runtime *from, ampc_runtime *to)
 ampc_status state_carry(ampc_runtime *from, ampc_runtime *to, uint32_t *out_kept)
 {
   *out_kept = 0;
+  if (from->given_hash) to->given_hash = from->given_hash;
   ampc_status status = ampc_wait(from);
   if (!status) status = carry_numbers(from, to);
   return status ? status : carry_tensors(from, to, false, out_kept);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/number.h"
+#include "adapter.h"
 #include "metadata.h"
 #include "param.h"
 #include "runtime/members.h"
@@ -156,6 +157,15 @@ static bool add_tensors(TensorFile *f, const ampc_program *p, Entries *e)
   return good;
 }
 
+/* Writes what the adapters are, and the hash of the weights that they were trained beside. */
+static bool set_adapter(TensorFile *f, ampc_runtime *rt)
+{
+  const ampc_program *p = rt->program;
+  return (!p->adapter || tensor_file_set(f, ADAPTER_KEY, p->adapter)) &&
+         (!rt->given_hash ||
+          metadata_set(f, KEY(BASE_KEY), "%016llx", (unsigned long long)rt->given_hash));
+}
+
 static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position at, TensorFile *f)
 {
   const ampc_program *p = rt->program;
@@ -164,7 +174,7 @@ static ampc_status fill_header(ampc_runtime *rt, Entries *e, ampc_data_position 
   if (!status) status = saved_read(rt, &s);
   if (!status) status = set_settings(rt, f);
   bool good = !status && plateaus_write(p, s.plateau, f) && set_metadata(f, p, &s.state, at) &&
-              set_aliases(f, p) && set_patience(f, &s.patience);
+              set_aliases(f, p) && set_patience(f, &s.patience) && set_adapter(f, rt);
   for (uint32_t i = 0; i < p->n_optimizers && good; i++)
     good = set_optimizer(f, p, i, &s.optimizer[i]);
   if (!status && !(good && add_tensors(f, p, e))) status = no_memory();
@@ -215,7 +225,7 @@ ampc_status ampc_checkpoint_save(ampc_runtime *rt, const char *path, ampc_data_p
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
-  ampc_status status = entries_of(rt->program, false, &e);
+  ampc_status status = entries_of(rt->program, ENTRIES_checkpoint, &e);
   if (!status) status = fill_header(rt, &e, at, &f);
   rt->collects = rt->members.ranks != NULL;
   if (!status) status = write_file(rt, &e, &f, path, &file_checkpoint);
@@ -230,11 +240,13 @@ ampc_status ampc_weights_save(ampc_runtime *rt, const char *path)
   NEEDS(rt && path);
   Entries e;
   TensorFile f = {.fd = -1};
-  ampc_status status = entries_of(rt->program, true, &e);
-  if (!status && !(tensor_file_set(&f, "format", "pt") && set_classes(&f, rt->program) &&
-                   add_tensors(&f, rt->program, &e)))
+  const ampc_program *p = rt->program;
+  ampc_status status = entries_of(p, p->adapter ? ENTRIES_adapter : ENTRIES_weights, &e);
+  if (!status && !(tensor_file_set(&f, "format", "pt") && set_classes(&f, p) &&
+                   set_adapter(&f, rt) && add_tensors(&f, p, &e)))
     status = no_memory();
   if (!status) status = write_file(rt, &e, &f, path, &file_weights);
+  if (!status && p->adapter) status = adapter_config_write(path, p->adapter);
   tensor_file_free(&f);
   entries_free(&e);
   return status;
@@ -432,9 +444,10 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   Saved s;
   ampc_data_position at;
   status = saved_open(p, &s);
-  ampc_status room = entries_of(p, false, &e);
+  ampc_status room = entries_of(p, ENTRIES_checkpoint, &e);
   if (!status) status = room;
   if (!status) status = check_model(path, p, &f, &e);
+  if (!status) status = base_check(rt, path, &f);
   if (!status) status = get_saved(path, &f, p, &s, &at);
   if (!status) status = apply(rt, &f, &e, &s);
   if (!status) *out_at = at;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
+#include "adapter.h"
 #include "runtime/base/convert.h"
 #include "common/pattern.h"
 #include "common/needs.h"
@@ -38,7 +39,9 @@ bool load_names(const char *const *patterns, uint32_t n, const char *name)
 
 bool load_is_own(const ampc_load *x, const ampc_param *q)
 {
-  return strncmp(q->path, x->prefix, strlen(x->prefix)) == 0;
+  if (strncmp(q->path, x->prefix, strlen(x->prefix)) != 0) return false;
+  if (x->adapter) return !q->given;
+  return !x->line || !q->adapts;
 }
 
 const char *load_own_name(const ampc_load *x, const char *path)
@@ -216,7 +219,9 @@ static void close_load(Loading *x)
 static bool is_last(const Loading *all, uint32_t n, uint32_t i)
 {
   for (uint32_t k = i + 1; k < n; k++)
-    if (strcmp(all[k].load->model, all[i].load->model) == 0) return false;
+    if (strcmp(all[k].load->model, all[i].load->model) == 0 &&
+        all[k].load->adapter == all[i].load->adapter)
+      return false;
   return true;
 }
 
@@ -295,7 +300,17 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
   NEEDS(rt);
   const ampc_program *p = ampc_program_of(rt);
   const Loading like = {.rt = rt, .tell = tell, .to = to};
+  rt->given_hash = 0;
   return p->n_loads ? load_all(&like, p->loads, p->n_loads, data_dir) : AMPC_OK;
+}
+
+ampc_status ampc_load_given(ampc_runtime *rt, const char *data_dir, ampc_tell *tell, void *to)
+{
+  NEEDS(rt);
+  const ampc_program *p = ampc_program_of(rt);
+  bool any = false;
+  for (uint32_t i = 0; i < p->n_params; i++) any = any || p->params[i].given;
+  return any ? ampc_load_params(rt, data_dir, tell, to) : AMPC_OK;
 }
 
 /* Loads the file as if one clause without patterns named it for all models. Then loads averages,
@@ -304,12 +319,17 @@ ampc_status ampc_load_params(ampc_runtime *rt, const char *data_dir, ampc_tell *
 ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tell, void *to)
 {
   NEEDS(rt && path);
+  const ampc_program *p = ampc_program_of(rt);
   const ampc_load load = {
-      .path = path, .model = ampc_program_of(rt)->name, .prefix = "", .strip = ""};
-  const Loading like = {.rt = rt,
-                        .tell = tell,
-                        .to = to,
-                        .averages = ampc_program_of(rt)->space_bytes[AMPC_EMA] == 0};
-  ampc_status status = load_all(&like, &load, 1, NULL);
+      .path = path, .model = p->name, .prefix = "", .strip = p->adapter ? AMPC_PEFT_PREFIX : ""};
+  const Loading like = {
+      .rt = rt, .tell = tell, .to = to, .averages = p->space_bytes[AMPC_EMA] == 0};
+  TensorFile f;
+  ampc_status status = rt->given_hash ? tensor_file_read_any(path, &f) : AMPC_OK;
+  if (!status && rt->given_hash) {
+    status = base_check(rt, path, &f);
+    tensor_file_free(&f);
+  }
+  if (!status) status = load_all(&like, &load, 1, NULL);
   return status ? status : averages_load(rt, path);
 }

@@ -41,8 +41,9 @@ const char *const *load_missing(const ampc_load *x);
 const char *const *load_unused(const ampc_load *x);
 bool load_names(const char *const *patterns, uint32_t n, const char *name);
 
-/* load_is_own returns whether the parameter belongs to the model of the clause; load_own_name
- * returns the parameter's name in that model. */
+/* load_is_own returns whether the parameter belongs to the model of the clause, and the clause is
+ * about its kind: of an adapter or not. load_own_name returns the parameter's name in that model.
+ */
 bool load_is_own(const ampc_load *x, const ampc_param *q);
 const char *load_own_name(const ampc_load *x, const char *path);
 

@@ -127,11 +127,13 @@ static void put_names(const Report *r, const Names *s)
 /* ---- lacking parameters ---- */
 
 /* Whether a parameter has no value: no clause of the model sets it or lists it in `missing`. A file
- * for all models, which no clause names, may lack copies. */
+ * for all models, which no clause names, may lack copies and what `load` clauses give. A file of
+ * an adapter may lack buffers, because PEFT's do. */
 static bool is_lacking(const Loading *all, uint32_t n, const Loading *x, uint32_t i)
 {
   const ampc_param *q = &x->program->params[i];
-  if (q->init.kind == AMPC_INIT_COPY && !x->load->line) return false;
+  if ((q->init.kind == AMPC_INIT_COPY || q->given) && !x->load->line) return false;
+  if (x->load->adapter && q->buffer && !q->adapts) return false;
   for (uint32_t k = 0; k < n; k++) {
     const ampc_load *load = all[k].load;
     if (strcmp(load->model, x->load->model) != 0) continue;
@@ -331,14 +333,14 @@ static void tell_idle(Report *r)
     if (!r->x->hits[unused + i])
       fprintf(r->out, "\nE501: \"%s\" of `unused` matches none of the tensors in the file",
               load->patterns[unused + i]);
-  if (*load->strip && !r->x->strip_hits)
+  if (*load->strip && !r->x->strip_hits && load->line)
     fprintf(r->out, "\nE501: `strip`: no name in the file begins with \"%s\"", load->strip);
 }
 
 static bool has_idle(const Loading *x)
 {
   size_t unused = (size_t)(load_unused(x->load) - x->load->patterns);
-  bool idle = *x->load->strip && !x->strip_hits;
+  bool idle = *x->load->strip && !x->strip_hits && x->load->line;
   for (uint32_t i = 0; i < x->load->n_rename; i++) idle = idle || !x->hits[2 * i];
   for (uint32_t i = 0; i < x->load->n_unused; i++) idle = idle || !x->hits[unused + i];
   return idle;

@@ -99,6 +99,20 @@ static void count_floats(Copying *c, int64_t n)
   for (ampc_dtype d = 0; d < AMPC_DTYPE_COUNT; d++) count_range(c, d, n);
 }
 
+/* Adds what a frozen weight becomes to the hash that checkpoints of adapters keep (FNV-1a, by words
+ * of 8 bytes). */
+static void add_to_base(const Copying *c, int64_t n)
+{
+  uint64_t hash = c->rt->given_hash ? c->rt->given_hash : 0xcbf29ce484222325u, word;
+  size_t bytes = (size_t)(n * c->size);
+  for (size_t i = 0; i < bytes; i += sizeof word) {
+    word = 0;
+    memcpy(&word, c->made + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+    hash = (hash ^ word) * 0x100000001b3u;
+  }
+  c->rt->given_hash = hash ? hash : 1;
+}
+
 static void convert(Copying *c, int64_t n)
 {
   if (same_type(c))
@@ -108,6 +122,7 @@ static void convert(Copying *c, int64_t n)
   else
     narrow_integers(c, n);
   count_floats(c, n);
+  if (c->to->given) add_to_base(c, n);
 }
 
 /* ---- tensors ---- */

@@ -29,14 +29,18 @@ static Filter filter_of(const ampc_program *p, const ampc_param *q)
 /* Transposes [rows, columns]. The compiler makes a loop for each element size. */
 static void transpose(int64_t size, const char *from, char *to, int64_t rows, int64_t columns)
 {
+  const uint16_t *from2 = (const uint16_t *)(const void *)from;
   const uint32_t *from4 = (const uint32_t *)(const void *)from;
   const uint64_t *from8 = (const uint64_t *)(const void *)from;
+  uint16_t *to2 = (uint16_t *)(void *)to;
   uint32_t *to4 = (uint32_t *)(void *)to;
   uint64_t *to8 = (uint64_t *)(void *)to;
   for (int64_t i = 0; i < columns; i++)
     for (int64_t k = 0; k < rows; k++) {
       if (size == 8)
         to8[i * rows + k] = from8[k * columns + i];
+      else if (size == 2)
+        to2[i * rows + k] = from2[k * columns + i];
       else
         to4[i * rows + k] = from4[k * columns + i];
     }

@@ -2,6 +2,7 @@
 #include "saved.h"
 #include <stdlib.h>
 #include <string.h>
+#include "adapter.h"
 #include "metadata.h"
 
 /* ---- tensors ---- */
@@ -18,10 +19,14 @@ void entries_free(Entries *e)
   free(e->at);
 }
 
-static void add_weight(Entries *e, const ampc_param *q, const char *path)
+/* Adds a parameter or buffer unless files of this kind lack it. */
+static void add_weight(Entries *e, EntriesOf what, const ampc_param *q, const char *path)
 {
   ampc_space space = q->buffer ? AMPC_BUFFER : AMPC_MASTER;
-  e->at[e->n++] = (Entry){.param = q, .space = space, .name = strdup(path)};
+  bool adapter = what == ENTRIES_adapter;
+  if (q->given && what != ENTRIES_run) return;
+  char *name = metadata_key(KEY(adapter ? AMPC_PEFT_PREFIX : "", path));
+  e->at[e->n++] = (Entry){.param = q, .space = space, .name = name};
 }
 
 static void add_kept(Entries *e, const ampc_param *q, const ampc_optimizer_desc *o,
@@ -51,15 +56,16 @@ static void add_all_kept(Entries *e, const ampc_program *p)
   for (uint32_t i = 0; i < p->n_shares; i++) add_moments(e, p, &p->shares[i]);
 }
 
-ampc_status entries_of(const ampc_program *p, bool weights, Entries *out)
+ampc_status entries_of(const ampc_program *p, EntriesOf what, Entries *out)
 {
+  bool weights = what == ENTRIES_weights || what == ENTRIES_adapter;
   uint32_t most = 5 * p->n_params + 3 * p->n_shares + p->n_aliases;
   *out = (Entries){.at = calloc(most + 1, sizeof(Entry))};
   bool good = out->at != NULL;
   for (uint32_t i = 0; i < p->n_params && good; i++)
-    add_weight(out, &p->params[i], p->params[i].path);
+    add_weight(out, what, &p->params[i], p->params[i].path);
   for (uint32_t i = 0; i < p->n_aliases && good && weights; i++)
-    add_weight(out, &p->params[p->aliases[i].param], p->aliases[i].path);
+    add_weight(out, what, &p->params[p->aliases[i].param], p->aliases[i].path);
   if (good && !weights) add_all_kept(out, p);
   for (uint32_t i = 0; i < out->n; i++) good = good && out->at[i].name;
   return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for a checkpoint");

@@ -25,9 +25,14 @@ typedef struct Entries {
 
 TensorType entry_type(const ampc_program *p, const Entry *e);
 /* Lists parameters and buffers, then what optimizers keep of them; their order decides the bytes of
- * a checkpoint. `weights`: parameters and buffers alone, tied ones under all their names. Call
- * entries_free also after a failure. */
-ampc_status entries_of(const ampc_program *p, bool weights, Entries *out);
+ * a checkpoint. Call entries_free also after a failure. */
+typedef enum EntriesOf {
+  ENTRIES_run,        /* all */
+  ENTRIES_checkpoint, /* without what each run loads again: ampc_param.given */
+  ENTRIES_weights,    /* without what optimizers keep; tied ones under all their names */
+  ENTRIES_adapter     /* the same, under PEFT's names */
+} EntriesOf;
+ampc_status entries_of(const ampc_program *p, EntriesOf what, Entries *out);
 void entries_free(Entries *e);
 
 /* ---- numbers ---- */

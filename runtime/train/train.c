@@ -117,7 +117,8 @@ static ampc_status load_weights(Session *s)
   ampc_state state;
   s->seed = o->seed_given ? o->seed : s->run.program->seed;
   if (!o->resume) return begin_weights(s);
-  ampc_status status = ampc_checkpoint_load(s->run.rt, o->resume, &s->run.position);
+  ampc_status status = ampc_load_given(s->run.rt, o->data_dir, progress_tell, &s->progress);
+  if (!status) status = ampc_checkpoint_load(s->run.rt, o->resume, &s->run.position);
   if (!status) status = ampc_get_state(s->run.rt, &state);
   if (status) return status;
   if (o->seed_given && (uint64_t)state.seed != o->seed)

@@ -47,7 +47,7 @@ struct Jit {
 static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
 static LockstepTotals totals;
 static uint32_t n_targets; /* of PTX; 0: the CUDA text is executed */
-static bool tells, only_tells;
+static bool tells, only_tells, skips_wide;
 static WordList twin_words, size_words, cuda_words;
 
 LockstepTotals lockstep_totals(void)
@@ -59,6 +59,11 @@ bool lockstep_use_ptx(const char *targets)
 {
   n_targets = ptx_choose(targets);
   return n_targets > 0;
+}
+
+void lockstep_skip_wide(void)
+{
+  skips_wide = true;
 }
 
 void lockstep_tell(bool only)
@@ -195,7 +200,8 @@ void simt_enter(Checked *k, void *const *args, unsigned block, unsigned n_blocks
   (void)n_blocks;
   if (block != 0) return;
   pthread_mutex_lock(&machine_lock);
-  if (k->launches < (k->jit->real64 ? CHECKED_WIDE : CHECKED_LAUNCHES) && !k->failed) {
+  unsigned most = !k->jit->real64 ? CHECKED_LAUNCHES : skips_wide && k->twin ? 0 : CHECKED_WIDE;
+  if (k->launches < most && !k->failed) {
     check_launch(k, args);
   } else {
     k->twin(args, 0, 1);

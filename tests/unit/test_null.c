@@ -40,6 +40,7 @@ static void check_state(void)
   const ampc_param *q = &s.program.params[0];
   REFUSED(ampc_init_params(NULL, 1));
   REFUSED(ampc_load_params(NULL, ".", NULL, NULL));
+  REFUSED(ampc_load_given(NULL, ".", NULL, NULL));
   REFUSED(ampc_load_weights(NULL, "x", NULL, NULL));
   REFUSED(ampc_load_weights(rt, NULL, NULL, NULL));
   CHECK(ampc_load_weights(rt, temp_path("gone"), NULL, NULL) == AMPC_BAD_FILE);

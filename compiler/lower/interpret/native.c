@@ -515,7 +515,7 @@ static const Native natives[] = {
     {"buffer", 3, 3, .internal = true, .run = run_parameter, .value = true},
     {"running", 2, 5, .internal = true, .run = native_running},
     {"scaler", 11, 11, .internal = true, .run = native_scaler},
-    {"load", 6, 6, .internal = true, .run = native_load},
+    {"load", 7, 7, .internal = true, .run = native_load},
     {0},
 };
 

@@ -4,7 +4,7 @@
 #include "model.h"
 #include "common/pattern.h"
 
-enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED };
+enum { PATH, STRIP, RENAME, TRANSPOSE, MISSING, UNUSED, ADAPTER };
 static const char *const names[] = {"path", "strip", "rename", "transpose", "missing", "unused"};
 typedef struct Loading {
   Lower *l;
@@ -50,6 +50,7 @@ static void check_param(Lower *l, ParamSlot *p, void *data)
 
 static void own_pattern(Loading *x, Datum pattern, Span span)
 {
+  pattern = pattern_choices(x->l, pattern);
   if (pattern.kind == D_list) {
     for (uint32_t i = 0; i < pattern.n; i++) own_pattern(x, pattern.as.list[i], span);
     return;
@@ -142,19 +143,26 @@ Datum native_load(Lower *l, Args *args)
   const ArgValue *at = args->at.at;
   const Model *model = l->loading;
   if (!model) return fail(l, E210, args->span, "`load` is a clause of a model");
+  const char *strip;
+  if (!want_str(l, at[STRIP].value, at[STRIP].span, "`strip` of load", &strip)) return d_of(D_none);
   Loading x = {.l = l, .model = model, .given = at, .good = true};
   Span span = diag_user_span(l->c, args->span);
   ampc_load load = {.path = at[PATH].value.as.text,
                     .model = model->name,
                     .prefix = "",
-                    .strip = at[STRIP].value.as.text,
-                    .line = span.end ? diag_place(l->c, span).line : 0};
+                    .strip = strip,
+                    .line = span.end ? diag_place(l->c, span).line : 0,
+                    .adapter = at[ADAPTER].value.as.truth};
   load.n_rename = rename_pairs(&x);
   load.n_transpose = own_patterns(&x, TRANSPOSE);
   load.n_missing = own_patterns(&x, MISSING);
   load.n_unused = file_patterns(&x, UNUSED);
   load.patterns = x.patterns.at;
   if (x.good && !*load.path) fail(l, E209, at[PATH].span, "the path of load is empty");
+  if (load.adapter && !model->adapts)
+    fail(l, E210, args->span,
+         "`adapter=true` needs an `adapt` clause before it, which makes the "
+         "parameters that the file has");
   vec_push(l->arena, &l->g->loads, load);
   return d_of(D_none);
 }

@@ -231,6 +231,7 @@ static void walk_item(Lower *l, Datum v, const char *path, bool alias, const Mem
     walk_item(l, v.as.list[i], element_name(l, path, i), alias, w);
 }
 
+/* The members of an adapter have paths below the module that it adapts, after the module's own. */
 void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *w)
 {
   for (uint32_t i = 0; i < m->body->names.n; i++) {
@@ -239,4 +240,5 @@ void walk_members(Lower *l, Instance *m, const char *path, const MemberVisitor *
     walk_item(l, b.value, path[0] ? arena_printf(l->arena, "%s.%s", path, b.name) : b.name, b.alias,
               w);
   }
+  if (m->adapter) walk_members(l, m->adapter, path, w);
 }

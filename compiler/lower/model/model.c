@@ -26,6 +26,14 @@ static void settle_store(Lower *l, ParamSlot *p)
   if (!p->buffer) store_fits(l, p->store, p->span);
 }
 
+/* True if a module around the parameter is an adapter. */
+static bool within_adapter(const ParamSlot *p)
+{
+  for (const Instance *m = p->owner; m; m = m->owner)
+    if (m->adapts) return true;
+  return false;
+}
+
 static void register_layer(Lower *l, const Instance *m)
 {
   vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
@@ -47,10 +55,13 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
   if (alias || p->index >= 0) return;
   settle_store(l, p);
   if (p->copy_of) p->store = p->copy_of->store;
+  if (p->copy_of && p->copy_of->index >= 0 && l->g->params.at[p->copy_of->index].fixed)
+    p->dtype = p->store;
   Parameter parameter = {.path = path,
                          .model = data,
                          .buffer = p->buffer,
                          .frozen = is_frozen(p),
+                         .adapts = within_adapter(p),
                          .dtype = p->buffer ? p->dtype : l->g->weights,
                          .rank = p->rank,
                          .of = -1,
@@ -67,6 +78,28 @@ static void register_alias(Lower *l, ParamSlot *p, const char *path, bool alias,
   (void)data;
   if (alias && p->index >= 0)
     vec_push(l->arena, &l->g->aliases, (ampc_alias){path, (uint32_t)p->index});
+}
+
+void register_members(Lower *l, Instance *m, const char *path, const char *model)
+{
+  /* the visitor takes the name as void *; nothing writes to it */
+  MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)model};
+  walk_members(l, m, path, &walk);
+  walk_members(l, m, path, &(MemberVisitor){NULL, register_alias, NULL});
+}
+
+/* Note [fixed]: a frozen weight that is stored in 16 bits needs no f32 master, because no optimizer
+ * updates it. It is in BUFFER in its own type, where ops read it, and files contain it in this
+ * type. For passes it is a buffer that nothing assigns. */
+static void settle_fixed(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
+{
+  (void)path, (void)data;
+  if (alias || p->index < 0 || p->buffer) return;
+  Parameter *q = &l->g->params.at[p->index];
+  if (l->c->options.real64 || !q->frozen || q->dtype != AMPC_F32 || !ampc_is_narrow(p->store))
+    return;
+  q->fixed = q->buffer = true;
+  q->dtype = p->store;
 }
 
 /* ---- clauses ---- */
@@ -102,7 +135,9 @@ static void resolve_param(Lower *l, ParamSlot *p, const char *path, bool alias, 
 
 static void apply_frozen(Lower *l, ParamSlot *p, void *data)
 {
-  if (p->index >= 0) l->g->params.at[p->index].frozen = *(const bool *)data;
+  if (p->index < 0) return;
+  l->g->params.at[p->index].frozen = *(const bool *)data;
+  l->g->params.at[p->index].trains = !*(const bool *)data;
 }
 
 /* Sets the stored type, except for buffers: in 16 bits most running updates would be lost. */
@@ -170,7 +205,7 @@ static void clause_store(Lower *l, Model *model, const Args *args)
 static void unknown_clause(Lower *l, Span span)
 {
   fail(l, E210, span, "this is no clause of a model");
-  diag_help(l->c, "clauses are load, init, freeze, unfreeze, autocast, store");
+  diag_help(l->c, "clauses are load, init, adapt, freeze, unfreeze, autocast, store");
 }
 
 /* Runs a clause. It looks like a call, but only the braces of a model know its name. */
@@ -187,6 +222,7 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     return;
   }
   Args args = {.span = e->span};
+  if (strcmp(name, "adapt") == 0 && adapt_is_built(l, e)) return;
   if (!eval_args(l, s, &e->as.call.args, &args)) return;
   if (strcmp(name, "load") == 0) {
     l->loading = model;
@@ -196,6 +232,8 @@ static void model_clause(Lower *l, Scope *s, Model *model, const Stmt *st)
     clause_store(l, model, &args);
   else if (strcmp(name, "init") == 0)
     clause_init(l, model, &args);
+  else if (strcmp(name, "adapt") == 0)
+    clause_adapt(l, model, &args);
   else if (strcmp(name, "freeze") == 0 || strcmp(name, "unfreeze") == 0)
     clause_freeze(l, model, &args, name[0] == 'f');
   else
@@ -224,15 +262,14 @@ Datum declare_model(Lower *l, File *f, const Decl *decl)
   root->path = "";
   root->model = root->layer = name;
   register_layer(l, root);
-  /* the visitor takes the name as void *; nothing writes to it */
-  MemberVisitor walk = {register_module, register_param, (void *)(uintptr_t)name};
-  walk_members(l, root, "", &walk);
-  walk_members(l, root, "", &(MemberVisitor){NULL, register_alias, NULL});
-  Model model = {name, root, broken || l->broken_consts};
+  register_members(l, root, "", name);
+  Model model = {name, root, broken || l->broken_consts, false};
   vec_push(l->arena, &l->models, model);
   for (uint32_t i = 0; i < decl->as.object.clauses.n; i++)
     model_clause(l, s, &model, decl->as.object.clauses.at[i]);
   walk_members(l, root, "", &(MemberVisitor){NULL, resolve_param, NULL});
+  walk_members(l, root, "", &(MemberVisitor){NULL, settle_fixed, NULL});
+  if (model.adapts) adapters_settle(l, &model);
   return v;
 }
 
@@ -245,6 +282,7 @@ void prefix_paths(Lower *l)
   for (uint32_t i = 1; i < g->params.n; i++)
     several = several || strcmp(g->params.at[i].model, g->params.at[0].model) != 0;
   if (!several) return;
+  g->adapter = NULL; /* PEFT's files are about one model */
   for (uint32_t i = 0; i < g->aliases.n; i++) {
     ampc_alias *a = &g->aliases.at[i];
     a->path = arena_printf(l->arena, "%s.%s", g->params.at[a->param].model, a->path);

@@ -64,7 +64,18 @@ uint32_t param_version(const Lower *l, uint32_t index);
 bool want_store(Lower *l, Datum d, Span span, DType *out);
 bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, ampc_init *out);
 
+/* ---- adapt.c ---- */
+/* True after a message if the module of the clause is built: `adapt(LoRA(rank=4), "fc")`. */
+bool adapt_is_built(Lower *l, const Expr *clause);
+void clause_adapt(Lower *l, Model *model, const Args *args);
+/* Marks what runs read from files of `load`, and describes the adapters. Call it after all clauses
+ * of the model. */
+void adapters_settle(Lower *l, const Model *model);
+Datum adapter_call(Lower *l, Instance *m, Args *args); /* calls m(x) through its adapter */
+
 /* ---- model.c ---- */
+/* Adds the members below a module, which is at `path`, to the graph's tables. */
+void register_members(Lower *l, Instance *m, const char *path, const char *model);
 Datum declare_model(Lower *l, File *f, const Decl *decl);
 void prefix_paths(Lower *l); /* call it after all models are declared */
 
@@ -89,6 +100,9 @@ typedef struct Match {
 void match_patterns(Lower *l, const Match *m, const ArgValue *patterns, uint32_t n);
 /* Returns the match of a model's patterns. They begin below it: "fc1.weight". */
 Match match_of(Lower *l, const Model *model);
+/* Returns the patterns that "{q,k}_proj" stands for, in lists; a pattern without braces as it is.
+ */
+Datum pattern_choices(Lower *l, Datum pattern);
 
 /* ---- pins.c ---- */
 /* Reads the type of the clause `autocast(TYPE, PATTERNS)`; returns false after a message. */

@@ -218,6 +218,7 @@ void instance_leave(Lower *l, Entry e)
 Datum instance_call(Lower *l, Instance *m, Args *args)
 {
   if (m->of) return average_call(l, m, (Datum){.kind = D_instance}, args);
+  if (m->adapter && !m->adapting) return adapter_call(l, m, args);
   Binding *b = scope_find(m->body, "forward");
   bool sequential = m->class == &class_sequential;
   if (sequential || (b && b->value.kind == D_function)) {

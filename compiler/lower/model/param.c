@@ -58,7 +58,8 @@ uint32_t param_version(const Lower *l, uint32_t index)
 {
   uint32_t steps = 0;
   for (uint32_t i = 0; i < l->optimizers.n; i++) {
-    bool own = l->g->params.at[index].buffer || share_find(l->g, index, i) != NO_SHARE;
+    const Parameter *p = &l->g->params.at[index];
+    bool own = (p->buffer && !p->fixed) || share_find(l->g, index, i) != NO_SHARE;
     steps += own ? l->optimizers.at[i]->updates : 0;
   }
   return steps;

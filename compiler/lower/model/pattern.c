@@ -1,5 +1,5 @@
 /* Matches patterns of model and optimizer clauses. A pattern is a text (common/pattern.h
- * explains it), a layer type, or a list of patterns. */
+ * explains it), a layer type, or a list of patterns. "{a,b}.weight" is short for a list. */
 #include "model.h"
 #include "common/pattern.h"
 
@@ -131,8 +131,23 @@ static void no_match(Lower *l, Search *s, Span span)
   if (near) diag_help(l->c, "did you mean \"%s\"?", near);
 }
 
+Datum pattern_choices(Lower *l, Datum pattern)
+{
+  const char *text = pattern.kind == D_str ? pattern.as.text : "";
+  const char *open = strchr(text, '{'), *close = open ? strchr(open, '}') : NULL;
+  if (!close) return pattern;
+  DatumVec all = {0};
+  for (const char *s = open + 1; s <= close; s += strcspn(s, ",}") + 1) {
+    const char *one = arena_printf(l->arena, "%.*s%.*s%s", (int)(open - text), text,
+                                   (int)strcspn(s, ",}"), s, close + 1);
+    vec_push(l->arena, &all, pattern_choices(l, d_str(one)));
+  }
+  return d_list_of(l, &all);
+}
+
 static void match_one(Lower *l, const Match *m, Datum pattern, Span span)
 {
+  pattern = pattern_choices(l, pattern);
   if (pattern.kind == D_list) {
     for (uint32_t i = 0; i < pattern.n; i++) match_one(l, m, pattern.as.list[i], span);
     return;

@@ -125,9 +125,8 @@ static void place_params(Compile *c)
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
     if (!p->buffer) continue;
-    int64_t n = dims_product(p->dim, p->rank);
     p->offset = bytes;
-    bytes += ampc_round_up(n * ir_dtype_size(c, p->dtype), AMPC_BUFFER_ALIGN);
+    bytes += ampc_round_up(param_room(c, p) * ir_dtype_size(c, p->dtype), AMPC_BUFFER_ALIGN);
   }
 }
 

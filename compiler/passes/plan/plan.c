@@ -42,6 +42,9 @@ static void plan_params(Compile *c, ampc_program *p)
     const Parameter *from = &g->params.at[i];
     out[i] = (ampc_param){.path = from->path,
                           .buffer = from->buffer,
+                          .fixed = from->fixed,
+                          .adapts = from->adapts,
+                          .given = from->given,
                           .optimizer = from->optimizer,
                           .dtype = from->buffer ? from->dtype : AMPC_F32,
                           .rank = from->rank,
@@ -286,10 +289,10 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), AMPC_PARAM_ALIGN);
+    int64_t bytes = param_room(c, &g->params.at[i]) * ir_dtype_size(c, q->dtype);
     if (q->buffer)
-      p->space_bytes[AMPC_BUFFER] = most(
-          p->space_bytes[AMPC_BUFFER],
-          q->offset + ampc_round_up(q->elements * ir_dtype_size(c, q->dtype), AMPC_BUFFER_ALIGN));
+      p->space_bytes[AMPC_BUFFER] =
+          most(p->space_bytes[AMPC_BUFFER], q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));
     else
       elements = most(elements, end);
     if (q->optimizer >= 0) trained = most(trained, end);
@@ -417,6 +420,7 @@ bool pass_plan(Compile *c)
   p->real64 = c->options.real64;
   p->own_products = c->options.no_onednn;
   p->weights = g->weights;
+  p->adapter = g->adapter;
   p->moments = g->moment_type;
   p->members = g->members > 1 ? g->members : 0;
   p->ranks = c->options.ranks;
