@@ -106,7 +106,8 @@ static ampc_status refuse_value(const Folder *f, const char *key, const json_t *
                                 const char *wanted)
 {
   char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-  const char *shown = arena_shown(f->arena, arena_strndup(f->arena, text ? text : "", text ? strnlen(text, 200) : 0), "");
+  const char *shown = arena_shown(
+      f->arena, arena_strndup(f->arena, text ? text : "", text ? strnlen(text, 200) : 0), "");
   free(text);
   return refuse(f, key, arena_printf(f->arena, "is %s; expected %s", shown, wanted));
 }

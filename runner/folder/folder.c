@@ -66,9 +66,11 @@ static void find_weights(Folder *f)
                                       "pytorch_model.bin", "pytorch_model.bin.index.json"};
   f->absent = "";
   for (int i = 0; i < 4 && !f->weights; i++) f->weights = file_in(f, names[i]);
-  if (!f->weights) f->absent = "model.safetensors or model.safetensors.index.json, which a run needs";
+  if (!f->weights)
+    f->absent = "model.safetensors or model.safetensors.index.json, which a run needs";
   if (!file_in(f, "tokenizer.json"))
-    f->absent = arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? "; and no " : "");
+    f->absent =
+        arena_printf(f->arena, "%s%stokenizer.json", f->absent, *f->absent ? "; and no " : "");
 }
 
 /* ---- encoders ---- */
