@@ -94,7 +94,7 @@ static int line_of(const Folder *f, const char *path)
   return found ? line : 0;
 }
 
-static ampc_status refuse(const Folder *f, const char *key, const char *why)
+static ampc_status refuse_key(const Folder *f, const char *key, const char *why)
 {
   int line = line_of(f, key);
   return ampc_fail(AMPC_BAD_FILE, "%s%s: `%s` %s", f->config,
@@ -109,7 +109,7 @@ static ampc_status refuse_value(const Folder *f, const char *key, const json_t *
   const char *shown = arena_shown(
       f->arena, arena_strndup(f->arena, text ? text : "", text ? strnlen(text, 200) : 0), "");
   free(text);
-  return refuse(f, key, arena_printf(f->arena, "is %s; expected %s", shown, wanted));
+  return refuse_key(f, key, arena_printf(f->arena, "is %s; expected %s", shown, wanted));
 }
 
 /* ---- fields ---- */
@@ -160,11 +160,11 @@ static ampc_status check_known(const Folder *f, const json_t *in, const char *be
     if (!known && holds && json_is_object(value))
       status = check_known(f, value, path);
     else if (!known)
-      status = refuse(f, path,
-                      arena_printf(f->arena,
-                                   "is not known for %s; if it changes no result of the net, "
-                                   "remove it",
-                                   f->model));
+      status = refuse_key(f, path,
+                          arena_printf(f->arena,
+                                       "is not known for %s; if it changes no result of the net, "
+                                       "remove it",
+                                       f->model));
     if (status) return status;
   }
   return status;
@@ -193,7 +193,7 @@ static ampc_status list_code(Folder *f, const Field *d, const char *key, const j
   const char *depth = setting_of(f, "DEPTH");
   Text t = text_new(f->arena);
   if (!json_is_array(value) || !depth || n != strtoull(depth, NULL, 10))
-    return refuse(f, key, arena_printf(f->arena, "needs %s words, one a layer", depth));
+    return refuse_key(f, key, arena_printf(f->arena, "needs %s words, one a layer", depth));
   while (period < n) {
     size_t i = period;
     while (i < n && json_equal(json_array_get(value, i), json_array_get(value, i - period))) i++;
@@ -276,12 +276,12 @@ static ampc_status read_field(Folder *f, const Field *d)
     ampc_status status = value_code(f, d, key, value, &own);
     if (status) return status;
     if (code && strcmp(code, own) != 0)
-      return refuse(f, key, arena_printf(f->arena, "is %s, but `%s` is %s", own, first, code));
+      return refuse_key(f, key, arena_printf(f->arena, "is %s, but `%s` is %s", own, first, code));
     code = own;
     if (!first) first = key;
   }
   if (!code) code = otherwise(f, d, null);
-  if (!code) return refuse(f, d->keys, "is missing");
+  if (!code) return refuse_key(f, d->keys, "is missing");
   if (*d->constant) setting_add(f, d->constant, code);
   return AMPC_OK;
 }
@@ -300,7 +300,8 @@ static ampc_status find_family(Folder *f)
   const json_t *value = json_object_get(f->root, "model_type");
   const char *wanted = arena_printf(f->arena, "one of: %s", known);
   return value ? refuse_value(f, "model_type", value, wanted)
-               : refuse(f, "model_type", arena_printf(f->arena, "is missing; expected %s", wanted));
+               : refuse_key(f, "model_type",
+                            arena_printf(f->arena, "is missing; expected %s", wanted));
 }
 
 static ampc_status check_architecture(const Folder *f)

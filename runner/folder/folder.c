@@ -11,9 +11,9 @@
 static bool is_gguf(const char *path)
 {
   char head[4] = "";
-  FILE *file = fopen(path, "rb");
-  bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
-  if (file) fclose(file);
+  int fd = file_open_input(FILE_WEIGHTS, path, 0);
+  bool read = fd >= 0 && file_read_at(path, fd, 0, sizeof head, head) == AMPC_OK;
+  if (fd >= 0) file_close_input(FILE_WEIGHTS, path, fd);
   return read && memcmp(head, "GGUF", sizeof head) == 0;
 }
 

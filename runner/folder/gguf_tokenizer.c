@@ -46,7 +46,7 @@ typedef struct Made {
   json_t *vocab; /* token -> id */
 } Made;
 
-static ampc_status refuse(const Folder *f, const char *key, const char *why)
+static ampc_status refuse_tokens(const Folder *f, const char *key, const char *why)
 {
   return ampc_fail(AMPC_BAD_FILE, "%s: the metadata `tokenizer.ggml.%s` %s", f->path, key, why);
 }
@@ -74,9 +74,9 @@ static ampc_status add_tokens(Made *m, json_t *root)
   {
     json_int_t type = json_integer_value(json_array_get(m->types, i));
     const char *text = json_string_value(token);
-    if (!text) return refuse(m->f, "tokens", "has a token that is not UTF-8");
+    if (!text) return refuse_tokens(m->f, "tokens", "has a token that is not UTF-8");
     if (json_object_getn(m->vocab, text, json_string_length(token)))
-      return refuse(
+      return refuse_tokens(
           m->f, "tokens",
           arena_printf(m->f->arena, "has `%s` twice", arena_shown(m->f->arena, text, "")));
     json_object_setn_new(m->vocab, text, json_string_length(token), json_integer((json_int_t)i));
@@ -98,7 +98,7 @@ static ampc_status add_processor(Made *m, json_t *root, bool begins)
   for (int i = 0; i < 2; i++) {
     json_int_t id = json_integer_value(get(m, keys[i]));
     json_t *text = id < 0 ? NULL : json_array_get(m->tokens, (size_t)id);
-    if (given[i] && !text) return refuse(m->f, keys[i], "names no token");
+    if (given[i] && !text) return refuse_tokens(m->f, keys[i], "names no token");
     if (given[i]) {
       json_array_append_new(single,
                             json_pack("{s:{s:O,s:i}}", "SpecialToken", "id", text, "type_id", 0));
@@ -135,7 +135,7 @@ static ampc_status make_bytes(Made *m, json_t *root)
   for (int i = 0; i < PRES; i++) {
     known = arena_printf(m->f->arena, "%s %s", known, pres[i].pre);
     if (!pre || strcmp(pre, pres[i].pre) != 0) continue;
-    if (!json_is_array(merges)) return refuse(m->f, "merges", "is missing");
+    if (!json_is_array(merges)) return refuse_tokens(m->f, "merges", "is missing");
     add_parts(root,
               arena_printf(m->f->arena, "{\"normalizer\":%s,\"pre_tokenizer\":%s,\"decoder\":%s}",
                            pres[i].normalizer, pres[i].pre_tokenizer, BYTES("true")));
@@ -147,9 +147,9 @@ static ampc_status make_bytes(Made *m, json_t *root)
                                   "merges", merges));
     return add_processor(m, root, pres[i].begins);
   }
-  return refuse(m->f, "pre",
-                arena_printf(m->f->arena, "is %.60s; known are%s",
-                             pre ? arena_shown(m->f->arena, pre, "") : "missing", known));
+  return refuse_tokens(m->f, "pre",
+                       arena_printf(m->f->arena, "is %.60s; known are%s",
+                                    pre ? arena_shown(m->f->arena, pre, "") : "missing", known));
 }
 
 /* ---- sentencepiece ---- */
@@ -183,7 +183,7 @@ static ampc_status find_merges(const Made *m, json_t *merges)
   json_t *token;
   size_t i;
   if (json_array_size(scores) != json_array_size(m->tokens))
-    return refuse(m->f, "scores", "has not one number a token");
+    return refuse_tokens(m->f, "scores", "has not one number a token");
   json_array_foreach(m->tokens, i, token)
   {
     const char *text = json_string_value(token);
@@ -213,7 +213,7 @@ static ampc_status make_pieces(Made *m, json_t *root)
   const json_t *unknown =
       json_array_get(m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
   json_t *merges = json_array();
-  if (!unknown) return refuse(m->f, "unknown_token_id", "names no token");
+  if (!unknown) return refuse_tokens(m->f, "unknown_token_id", "names no token");
   const char *normalizer =
       prefix ? arena_printf(m->f->arena,
                             "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","
@@ -243,10 +243,10 @@ ampc_status gguf_tokenizer(Folder *f, const Loading *x)
   }
   bool bytes = strcmp(model, "gpt2") == 0;
   if (!bytes && strcmp(model, "llama") != 0)
-    return refuse(
+    return refuse_tokens(
         f, "model",
         arena_printf(f->arena, "is %.60s; known are gpt2 llama", arena_shown(f->arena, model, "")));
-  if (!json_is_array(m.tokens)) return refuse(f, "tokens", "is missing");
+  if (!json_is_array(m.tokens)) return refuse_tokens(f, "tokens", "is missing");
   f->tokenizer = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
   ampc_status status = add_tokens(&m, f->tokenizer);
   if (!status) status = bytes ? make_bytes(&m, f->tokenizer) : make_pieces(&m, f->tokenizer);

@@ -40,7 +40,7 @@ typedef struct Reading {
   ampc_status status;
 } Reading;
 
-static void damaged(Reading *r, const char *what)
+static void spoiled(Reading *r, const char *what)
 {
   if (r->status) return;
   r->status = ampc_fail(AMPC_BAD_FILE, "%s is damaged or truncated: %s at byte %lld", r->path, what,
@@ -53,8 +53,8 @@ static void damaged(Reading *r, const char *what)
 static void take(Reading *r, void *to, int64_t n)
 {
   memset(to, 0, (size_t)n);
-  if (!r->status && n > r->size - r->at) damaged(r, "its header ends too soon");
-  if (!r->status && r->at + n > MOST_HEADER) damaged(r, "its header is longer than 100 MB");
+  if (!r->status && n > r->size - r->at) spoiled(r, "its header ends too soon");
+  if (!r->status && r->at + n > MOST_HEADER) spoiled(r, "its header is longer than 100 MB");
   char *out = to;
   while (n > 0 && !r->status) {
     if (r->at < r->held_from || r->at >= r->held_to) {
@@ -72,7 +72,7 @@ static void take(Reading *r, void *to, int64_t n)
   }
 }
 
-static uint64_t take_number(Reading *r, int bytes)
+static uint64_t take_bits(Reading *r, int bytes)
 {
   uint8_t raw[8] = {0};
   uint64_t v = 0;
@@ -84,9 +84,9 @@ static uint64_t take_number(Reading *r, int bytes)
 /* Returns a NUL-terminated text that the caller frees; NULL after a failure. */
 static char *take_text(Reading *r, int64_t most, int64_t *out_n)
 {
-  uint64_t n = take_number(r, 8);
-  if (!r->status && n > (uint64_t)most) damaged(r, "a text is too long");
-  if (!r->status && n > (uint64_t)(r->size - r->at)) damaged(r, "a text is longer than the file");
+  uint64_t n = take_bits(r, 8);
+  if (!r->status && n > (uint64_t)most) spoiled(r, "a text is too long");
+  if (!r->status && n > (uint64_t)(r->size - r->at)) spoiled(r, "a text is longer than the file");
   char *text = r->status ? NULL : malloc((size_t)n + 1);
   if (!text) {
     if (!r->status) r->status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", r->path);
@@ -104,14 +104,14 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list);
 
 static json_t *take_list(Reading *r)
 {
-  uint32_t kind = (uint32_t)take_number(r, 4);
-  uint64_t n = take_number(r, 8);
+  uint32_t kind = (uint32_t)take_bits(r, 4);
+  uint64_t n = take_bits(r, 8);
   json_t *list = json_array();
-  if (kind >= KINDS || kind == KIND_list) damaged(r, "a list of an unknown type");
+  if (kind >= KINDS || kind == KIND_list) spoiled(r, "a list of an unknown type");
   if (!r->status && n > (uint64_t)(r->size - r->at) / kind_bytes[kind])
-    damaged(r, "a list is longer than the file");
+    spoiled(r, "a list is longer than the file");
   if (!r->status && (r->elements += (int64_t)n) > MOST_ELEMENTS)
-    damaged(r, "its lists are too long");
+    spoiled(r, "its lists are too long");
   for (uint64_t i = 0; i < n && !r->status; i++)
     if (json_array_append_new(list, take_value(r, kind, true)) && !r->status)
       r->status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", r->path);
@@ -146,38 +146,38 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
   uint64_t bits;
   switch (kind) {
   case KIND_u8:
-    return json_integer((json_int_t)take_number(r, 1));
+    return json_integer((json_int_t)take_bits(r, 1));
   case KIND_i8:
-    return json_integer((int8_t)take_number(r, 1));
+    return json_integer((int8_t)take_bits(r, 1));
   case KIND_u16:
-    return json_integer((json_int_t)take_number(r, 2));
+    return json_integer((json_int_t)take_bits(r, 2));
   case KIND_i16:
-    return json_integer((int16_t)take_number(r, 2));
+    return json_integer((int16_t)take_bits(r, 2));
   case KIND_u32:
-    return json_integer((json_int_t)take_number(r, 4));
+    return json_integer((json_int_t)take_bits(r, 4));
   case KIND_i32:
-    return json_integer((int32_t)take_number(r, 4));
+    return json_integer((int32_t)take_bits(r, 4));
   case KIND_u64:
   case KIND_i64:
-    return json_integer((json_int_t)take_number(r, 8));
+    return json_integer((json_int_t)take_bits(r, 8));
   case KIND_bool:
-    return json_boolean(take_number(r, 1) != 0);
+    return json_boolean(take_bits(r, 1) != 0);
   case KIND_text:
     return take_json_text(r);
   case KIND_f32:
-    bits = take_number(r, 4);
+    bits = take_bits(r, 4);
     memcpy(&small, &bits, sizeof small);
     wide = shortest(small);
     break;
   case KIND_f64:
-    bits = take_number(r, 8);
+    bits = take_bits(r, 8);
     memcpy(&wide, &bits, sizeof wide);
     break;
   case KIND_list:
     if (!in_list) return take_list(r);
     /* fall through */
   default:
-    damaged(r, "a value of an unknown type");
+    spoiled(r, "a value of an unknown type");
     return json_null();
   }
   return isfinite(wide) ? json_real(wide) : json_null();
@@ -191,9 +191,9 @@ static void take_metadata(Reading *r, uint64_t n)
   for (uint64_t i = 0; i < n && !r->status; i++) {
     int64_t length;
     char *key = take_text(r, MOST_NAME, &length);
-    json_t *value = r->status ? NULL : take_value(r, (uint32_t)take_number(r, 4), false);
-    if (!r->status && json_object_get(all, key)) damaged(r, "a key is there twice");
-    if (!r->status && json_object_set(all, key, value)) damaged(r, "a key is not UTF-8");
+    json_t *value = r->status ? NULL : take_value(r, (uint32_t)take_bits(r, 4), false);
+    if (!r->status && json_object_get(all, key)) spoiled(r, "a key is there twice");
+    if (!r->status && json_object_set(all, key, value)) spoiled(r, "a key is not UTF-8");
     json_decref(value);
     free(key);
   }
@@ -201,14 +201,14 @@ static void take_metadata(Reading *r, uint64_t n)
 
 /* ---- tensors ---- */
 
-static void bad_tensor(Reading *r, const char *name, const char *why)
+static void bad_info(Reading *r, const char *name, const char *why)
 {
   if (!r->status) r->status = ampc_fail(AMPC_BAD_FILE, "%s: tensor %.200s %s", r->path, name, why);
 }
 
 /* Adds a view and returns its offset. */
-static int64_t add_view(Reading *r, const GgufType *type, uint32_t number, int64_t elements,
-                        int64_t at)
+static int64_t add_blocks(Reading *r, const GgufType *type, uint32_t number, int64_t elements,
+                          int64_t at)
 {
   TensorFile *f = r->f;
   const TensorView *last = f->n_views ? &f->views[f->n_views - 1] : NULL;
@@ -240,39 +240,39 @@ static void take_info(Reading *r, Info *t)
 {
   int64_t length = 0;
   t->name = take_text(r, MOST_NAME, &length);
-  t->rank = (uint32_t)take_number(r, 4);
+  t->rank = (uint32_t)take_bits(r, 4);
   t->elements = 1;
-  if (t->rank > TENSOR_AXES) damaged(r, "a tensor has over 8 axes");
+  if (t->rank > TENSOR_AXES) spoiled(r, "a tensor has over 8 axes");
   for (uint32_t i = 0; i < t->rank && !r->status; i++) {
-    uint64_t n = take_number(r, 8);
+    uint64_t n = take_bits(r, 8);
     if (n > INT64_MAX / 4 || __builtin_mul_overflow(t->elements, (int64_t)n, &t->elements) ||
         t->elements > INT64_MAX / 8)
-      damaged(r, "a tensor is larger than any file");
+      spoiled(r, "a tensor is larger than any file");
     t->dim[t->rank - 1 - i] = (int64_t)n;
   }
-  t->number = (uint32_t)take_number(r, 4);
-  t->offset = take_number(r, 8);
+  t->number = (uint32_t)take_bits(r, 4);
+  t->offset = take_bits(r, 8);
 }
 
 /* Adds the entry of a tensor. Blocks that are not read get an entry without elements, so that
  * `unused` may name the tensor, and other uses are refused with the name of its type. */
-static void add_tensor(Reading *r, const Info *t, int64_t begin)
+static void add_info(Reading *r, const Info *t, int64_t begin)
 {
   const GgufType *type = gguf_type(t->number);
   char shown[40];
   json_t *name = json_string(t->name), *shape = json_array(), *entry;
   if (!name || !*t->name || strcmp(t->name, "__metadata__") == 0 ||
       json_object_get(r->f->header, t->name))
-    bad_tensor(r, name ? t->name : "?", "is there twice, or has a name that no tensor can have");
+    bad_info(r, name ? t->name : "?", "is there twice, or has a name that no tensor can have");
   json_decref(name);
   int64_t unit = type->name ? type->elements : 1, row = t->rank ? t->dim[t->rank - 1] : 1;
   int64_t bytes = type->name ? t->elements / unit * type->bytes : 0, room = r->size - begin;
-  if (row % unit) bad_tensor(r, t->name, "has rows that are no whole blocks");
+  if (row % unit) bad_info(r, t->name, "has rows that are no whole blocks");
   if (room < 0 || t->offset > (uint64_t)room || bytes > room - (int64_t)t->offset)
-    bad_tensor(r, t->name, "ends behind the end of the file");
+    bad_info(r, t->name, "ends behind the end of the file");
   bool read = type->stored || type->widen;
   int64_t at = begin + (int64_t)t->offset, size = type->stored ? bytes : 4 * t->elements;
-  if (!r->status && type->widen) at = add_view(r, type, t->number, t->elements, at);
+  if (!r->status && type->widen) at = add_blocks(r, type, t->number, t->elements, at);
   snprintf(shown, sizeof shown, "GGUF.%s", type->name ? type->name : "unknown");
   for (uint32_t i = 0; i < t->rank && read; i++)
     json_array_append_new(shape, json_integer(t->dim[i]));
@@ -295,14 +295,14 @@ static void take_tensors(Reading *r, uint64_t n)
   const json_t *given = json_object_get(meta, "general.alignment");
   json_int_t align = given ? json_integer_value(given) : 32;
   if (align < 1 || align > 1 << 20 || (align & (align - 1)))
-    damaged(r, "its alignment is no power of two");
-  if (!r->status && n > (uint64_t)(r->size - r->at) / 24) damaged(r, "it has too many tensors");
+    spoiled(r, "its alignment is no power of two");
+  if (!r->status && n > (uint64_t)(r->size - r->at) / 24) spoiled(r, "it has too many tensors");
   Info *all = r->status ? NULL : calloc((size_t)n + 1, sizeof *all);
   if (!all && !r->status) r->status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", r->path);
   for (uint64_t i = 0; i < n && !r->status; i++) take_info(r, &all[i]);
   int64_t begin = r->status ? 0 : (r->at + align - 1) / align * align;
   for (uint64_t i = 0; i < n && all; i++) {
-    if (!r->status) add_tensor(r, &all[i], begin);
+    if (!r->status) add_info(r, &all[i], begin);
     free(all[i].name);
   }
   free(all);
@@ -314,14 +314,14 @@ ampc_status gguf_read(const char *path, int64_t file_size, TensorFile *f)
   f->size = file_size;
   f->header = json_object();
   if (!r.held || !f->header) r.status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  take_number(&r, 4); /* the magic number */
-  uint32_t version = (uint32_t)take_number(&r, 4);
+  take_bits(&r, 4); /* the magic number */
+  uint32_t version = (uint32_t)take_bits(&r, 4);
   if (!r.status && version != 2 && version != 3)
     r.status = ampc_fail(AMPC_BAD_FILE,
                          "%s has version %u of GGUF, or big-endian numbers; versions 2 and 3 with "
                          "little-endian ones are read",
                          path, version);
-  uint64_t tensors = take_number(&r, 8), pairs = take_number(&r, 8);
+  uint64_t tensors = take_bits(&r, 8), pairs = take_bits(&r, 8);
   if (!r.status) take_metadata(&r, pairs);
   if (!r.status) take_tensors(&r, tensors);
   free(r.held);
