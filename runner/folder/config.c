@@ -49,13 +49,6 @@ static const char ignored[] =
     "initializer_cutoff_factor reference_compile repad_logits_with_grad sparse_pred_ignore_index "
     "sparse_prediction summary_activation summary_first_dropout summary_proj_to_labels "
     "summary_type summary_use_proj ";
-/* Fields of other kinds of nets; each may only have this value. */
-static const struct {
-  const char *key;
-  bool value;
-} fixed[] = {{"is_decoder", false}, {"is_encoder_decoder", false}, {"add_cross_attention", false}};
-enum { FIXED = sizeof fixed / sizeof *fixed };
-
 bool is_word(const char *words, const char *word)
 {
   size_t n = strlen(word);
@@ -151,12 +144,6 @@ static ampc_status check_known(const Folder *f, const json_t *in, const char *be
       known = known || (applies(f, &fields[i]) && has_key(&fields[i], path, false));
       holds = holds || (applies(f, &fields[i]) && has_key(&fields[i], path, true));
     }
-    for (int i = 0; i < FIXED && !*before; i++)
-      if (strcmp(key, fixed[i].key) == 0) {
-        known = true;
-        if (json_is_true(value) != fixed[i].value)
-          return refuse_value(f, key, value, fixed[i].value ? "true" : "false");
-      }
     if (!known && holds && json_is_object(value))
       status = check_known(f, value, path);
     else if (!known)

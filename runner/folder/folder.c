@@ -98,44 +98,56 @@ static ampc_status find_mask(Folder *f)
   return ampc_fail(AMPC_BAD_FILE, "%s: tokenizer.json has no token [MASK] or <mask>", f->path);
 }
 
-/* What sentence-transformers makes of the hidden states, if the folder is one of its nets. */
-static ampc_status find_pooling(Folder *f)
+/* Reads how sentence-transformers makes a vector of the hidden states: flags, or a word. */
+static ampc_status read_pooling(Folder *f)
 {
-  json_t *list, *pooling, *value;
-  const char *key;
+  json_t *root, *value;
+  const char *key, *mode = "";
+  uint32_t n = 0;
+  ampc_status status = read_json(f, "1_Pooling/config.json", &root, NULL);
+  json_object_foreach(root, key, value)
+  {
+    bool word = strcmp(key, "pooling_mode") == 0;
+    if (!word && (strncmp(key, "pooling_mode_", 13) != 0 || !json_is_true(value))) continue;
+    mode = arena_strdup(f->arena, !word                   ? key + 13
+                                  : json_is_string(value) ? json_string_value(value)
+                                                          : "?");
+    n++;
+  }
+  json_decref(root);
+  bool cls = is_word("cls cls_token", mode);
+  if (status) return status;
+  if (n != 1 || (!cls && !is_word("mean mean_tokens", mode)))
+    return ampc_fail(
+        AMPC_BAD_FILE,
+        "%s: the pooling \"%s\" of 1_Pooling/config.json is not known; cls and mean are", f->path,
+        arena_shown(f->arena, mode, ""));
+  setting_add(f, "POOLING", cls ? "\"cls\"" : "\"mean\"");
+  return AMPC_OK;
+}
+
+/* What sentence-transformers does after the net, if the folder is one of its nets. */
+static ampc_status find_modules(Folder *f)
+{
+  json_t *list, *value;
   size_t i;
-  bool normalize = false;
+  bool normalizes = false, pools = false;
   ampc_status status = read_json(f, "modules.json", &list, NULL);
   if (!list) return status;
   json_array_foreach(list, i, value)
   {
     const char *type = json_string_value(json_object_get(value, "type"));
-    const char *last = type ? strrchr(type, '.') : NULL;
-    if (last && strcmp(last, ".Normalize") == 0)
-      normalize = true;
-    else if (!last || (strcmp(last, ".Transformer") != 0 && strcmp(last, ".Pooling") != 0))
+    const char *last = type && strrchr(type, '.') ? strrchr(type, '.') + 1 : "?";
+    normalizes = normalizes || strcmp(last, "Normalize") == 0;
+    pools = pools || strcmp(last, "Pooling") == 0;
+    if (!is_word("Transformer Pooling Normalize", last))
       status = ampc_fail(AMPC_BAD_FILE,
-                         "%s: modules.json has a %s; Transformer, Pooling and "
-                         "Normalize are known",
-                         f->path, arena_shown(f->arena, type ? type : "?", ""));
+                         "%s: modules.json has a %s; Transformer, Pooling and Normalize are known",
+                         f->path, arena_shown(f->arena, type ? type : last, ""));
   }
   json_decref(list);
-  if (!status) status = read_json(f, "1_Pooling/config.json", &pooling, NULL);
-  if (status || !pooling) return status;
-  json_object_foreach(pooling, key, value)
-  {
-    bool cls = strcmp(key, "pooling_mode_cls_token") == 0;
-    if (!json_is_true(value) || strncmp(key, "pooling_mode_", 13) != 0) continue;
-    if ((!cls && strcmp(key, "pooling_mode_mean_tokens") != 0) || setting_of(f, "POOLING"))
-      status = ampc_fail(AMPC_BAD_FILE,
-                         "%s: 1_Pooling/config.json has `%s`; known is one of "
-                         "pooling_mode_mean_tokens and pooling_mode_cls_token",
-                         f->path, arena_shown(f->arena, key, ""));
-    setting_add(f, "POOLING", cls ? "\"cls\"" : "\"mean\"");
-  }
-  setting_add(f, "NORMALIZE", normalize ? "true" : "false");
-  json_decref(pooling);
-  return status;
+  setting_add(f, "NORMALIZE", normalizes ? "true" : "false");
+  return status || !pools ? status : read_pooling(f);
 }
 
 /* What the files say; `x` has the names of the tensors if there are weights. */
@@ -144,7 +156,7 @@ static ampc_status read_all(Folder *f, const Loading *x, const char *job_folder)
   ampc_status status = f->gguf ? gguf_config(f, x) : AMPC_OK;
   if (!status) status = config_read(f);
   if (!status && f->family->encoder) status = find_mask(f);
-  if (!status && f->family->encoder) status = find_pooling(f);
+  if (!status && f->family->encoder) status = find_modules(f);
   if (status) return status;
   if (f->weights) weights_settings(f, x, job_folder);
   if (f->gguf) status = gguf_tokenizer(f, x);
@@ -158,6 +170,10 @@ ampc_status folder_open(Arena *arena, const char *path, const char *job_folder, 
   *out = (Folder){.arena = arena, .path = path, .config = path, .absent = ""};
   out->gguf = is_gguf(path);
   ampc_status status = AMPC_OK;
+  json_t *text = json_string(path);
+  if (!text) status = ampc_fail(AMPC_BAD_FILE, "a path is not UTF-8, as jobs are");
+  json_decref(text);
+  if (status) return status;
   if (out->gguf)
     out->weights = path;
   else

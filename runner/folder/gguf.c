@@ -146,6 +146,8 @@ ampc_status gguf_config(Folder *f, const Loading *x)
   for (uint32_t i = 0; i < x->n; i++) {
     head = head || strcmp(x->at[i].name, "output.weight") == 0;
     biases = biases || strcmp(x->at[i].name, "blk.0.attn_q.bias") == 0;
+    if (strcmp(x->at[i].name, "token_embd.weight") == 0 && x->at[i].entry.rank == 2)
+      json_object_set_new(f->root, "vocab_size", json_integer(x->at[i].entry.dim[0]));
     if (!status && strcmp(x->at[i].name, "rope_freqs.weight") == 0)
       status = find_scaling(f, &x->at[i]);
   }

@@ -10,6 +10,7 @@ import array
 import json
 import math
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -172,6 +173,32 @@ def check_faults(amp, work):
             assert not worst <= LOGITS, "the comparison does not notice it"
 
 
+def check_shards(amp, work):
+    """The weights of a net in two files with an index."""
+    folder, net = work / "shards", HERE / "nets/llama3"
+    folder.mkdir()
+    shutil.copy(net / "config.json", folder)
+    data = (net / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    entries = [(key, entry) for key, entry in json.loads(data[8:8 + size]).items() if key != "__metadata__"]
+    places = {}
+    for i, part in enumerate([entries[:7], entries[7:]]):
+        header, body = {}, b""
+        for key, entry in part:
+            begin, end = entry["data_offsets"]
+            header[key] = {**entry, "data_offsets": [len(body), len(body) + end - begin]}
+            body += data[8 + size + begin:8 + size + end]
+            places[key] = f"model-{i}.safetensors"
+        text = json.dumps(header).encode()
+        (folder / f"model-{i}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    expected = tensors(net / "expected.safetensors")
+    run(amp, "import", folder, "-o", folder / "net.amp")
+    write_npy(work / "ids.npy", "<i8", *expected["ids"])
+    compare("shards", infer(amp, folder / "net.amp", "next", expected["ids"][0], work), expected["logits"][1], LOGITS)
+    print("two shards: equal logits")
+
+
 def check_types(amp, work):
     """Each type of GGUF, in random blocks: the bits must be those of the package gguf."""
     run(amp, "weights", "--type", "f32", HERE / "types.gguf", work / "types.safetensors")
@@ -209,6 +236,7 @@ def main():
                     nets.make_gguf(name, folder / name, folder / name / "model.gguf")
         if not options.names:
             check_types(options.amp, Path(beside))
+            check_shards(options.amp, Path(beside))
         for name in options.names or sorted(path.name for path in folder.iterdir()):
             with tempfile.TemporaryDirectory() as work:
                 text = check(name, options.amp, folder / name, Path(work))

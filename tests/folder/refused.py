@@ -15,6 +15,7 @@ from gguf_file import F32, LIST, LLAMA, TEXT, U32, VOCAB, gguf, info, pair, text
 HERE = Path(__file__).resolve().parent
 TOKENS = [pair("tokenizer.ggml.model", TEXT, "gpt2"), pair("tokenizer.ggml.tokens", LIST, (TEXT, ["a", "b"])),
           pair("tokenizer.ggml.merges", LIST, (TEXT, []))]
+POOLING = '[{"type": "sentence_transformers.models.Pooling"}]'
 ROPE = {"rope_theta": 500.0, "rope_type": "default"}
 
 CONFIGS = [  # net, changed fields (DELETE: without it), what the message says
@@ -49,8 +50,10 @@ FILES = [  # net, {name: contents; None: removed}, what the message says
     ("llama3", {"model.safetensors": "x"}, "model.safetensors is not a safetensors file"),
     ("bert", {"tokenizer.json": '{"added_tokens": []}'}, "tokenizer.json has no token [MASK] or <mask>"),
     ("bert", {"modules.json": '[{"type": "sentence_transformers.models.Dense"}]'}, "modules.json has a sentence_transformers.models.Dense"),
-    ("bert", {"modules.json": "[]", "1_Pooling/config.json": '{"pooling_mode_max_tokens": true}'},
-     "1_Pooling/config.json has `pooling_mode_max_tokens`; known is one of"),
+    ("bert", {"modules.json": POOLING, "1_Pooling/config.json": '{"pooling_mode_max_tokens": true}'},
+     'the pooling "max_tokens" of 1_Pooling/config.json is not known; cls and mean are'),
+    ("bert", {"modules.json": POOLING, "1_Pooling/config.json": '{"pooling_mode": "max"}'}, 'the pooling "max" of'),
+    ("bert", {"modules.json": POOLING}, 'the pooling "" of 1_Pooling/config.json is not known'),
 ] + [("llama3", {"model.safetensors": None, "model.safetensors.index.json": json.dumps({"weight_map": {"a": name}})},
       "a shard must be a file name without a folder; see a") for name in ("../x.safetensors", "/etc/passwd", "a/b", "..", "")]
 
