@@ -33,22 +33,26 @@ enum { FIELDS = sizeof fields / sizeof *fields, FAMILIES = sizeof families / siz
 /* Fields that change no result of the net: for programs of Python, for generation, for other
  * tasks, or only for drawn weights. */
 static const char ignored[] =
-    " _name_or_path _attn_implementation architectures attn_implementation auto_map "
-    "bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward classifier_dropout "
-    "decoder_start_token_id diversity_penalty do_sample dtype early_stopping "
-    "encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task "
-    "forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label initializer_range "
-    "label2id length_penalty max_length min_length model_type no_repeat_ngram_size "
-    "num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states "
-    "output_scores pad_token_id prefix pretraining_tp problem_type "
-    "pruned_heads remove_invalid_values repetition_penalty return_dict "
-    "return_dict_in_generate sep_token_id suppress_tokens task_specific_params temperature "
-    "tf_legacy_loss tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript "
-    "transformers_version typical_p unk_token_id use_bfloat16 use_cache "
-    "cache_implementation classifier_pooling cls_token_id deterministic_flash_attn "
-    "initializer_cutoff_factor reference_compile repad_logits_with_grad sparse_pred_ignore_index "
-    "sparse_prediction summary_activation summary_first_dropout summary_proj_to_labels "
-    "summary_type summary_use_proj ";
+    "_attn_implementation _name_or_path _num_labels architectures attn_implementation "
+    "auto_map bad_words_ids begin_suppress_tokens bos_token_id cache_implementation "
+    "chunk_size_feed_forward classifier_dropout classifier_pooling cls_token_id "
+    "decoder_start_token_id deterministic_flash_attn directionality diversity_penalty "
+    "do_sample dtype early_stopping encoder_no_repeat_ngram_size eos_token_id "
+    "exponential_decay_length_penalty finetuning_task forced_bos_token_id "
+    "forced_eos_token_id gradient_checkpointing id2label initializer_cutoff_factor "
+    "initializer_range is_llama_config label2id length_penalty max_length min_length "
+    "model_type no_repeat_ngram_size num_beam_groups num_beams num_labels "
+    "num_return_sequences output_attentions output_hidden_states output_scores pad_token_id "
+    "pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
+    "pooler_type prefix pretraining_tp problem_type pruned_heads reference_compile "
+    "remove_invalid_values repad_logits_with_grad repetition_penalty return_dict "
+    "return_dict_in_generate sep_token_id sparse_pred_ignore_index sparse_prediction "
+    "summary_activation summary_first_dropout summary_proj_to_labels summary_type "
+    "summary_use_proj suppress_tokens task_specific_params temperature tf_legacy_loss "
+    "tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript "
+    "transformers.js_config transformers_version typical_p unk_token_id use_bfloat16 "
+    "use_cache";
+
 bool is_word(const char *words, const char *word)
 {
   size_t n = strlen(word);

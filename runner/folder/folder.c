@@ -10,7 +10,9 @@
 
 static bool is_gguf(const char *path)
 {
+  struct stat info;
   char head[4] = "";
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
   int fd = file_open_input(FILE_WEIGHTS, path, 0);
   bool read = fd >= 0 && file_read_at(path, fd, 0, sizeof head, head) == AMPC_OK;
   if (fd >= 0) file_close_input(FILE_WEIGHTS, path, fd);
@@ -20,8 +22,7 @@ static bool is_gguf(const char *path)
 bool folder_is_model(const char *path)
 {
   struct stat info;
-  if (stat(path, &info) != 0) return false;
-  return S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && is_gguf(path));
+  return (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) || is_gguf(path);
 }
 
 /* ---- the files ---- */
