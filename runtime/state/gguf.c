@@ -72,7 +72,7 @@ static void take(Reading *r, void *to, int64_t n)
   }
 }
 
-static uint64_t take_bits(Reading *r, int bytes)
+static uint64_t take_unsigned(Reading *r, int bytes)
 {
   uint8_t raw[8] = {0};
   uint64_t v = 0;
@@ -84,7 +84,7 @@ static uint64_t take_bits(Reading *r, int bytes)
 /* Returns a NUL-terminated text that the caller frees; NULL after a failure. */
 static char *take_text(Reading *r, int64_t most, int64_t *out_n)
 {
-  uint64_t n = take_bits(r, 8);
+  uint64_t n = take_unsigned(r, 8);
   if (!r->status && n > (uint64_t)most) spoiled(r, "a text is too long");
   if (!r->status && n > (uint64_t)(r->size - r->at)) spoiled(r, "a text is longer than the file");
   char *text = r->status ? NULL : malloc((size_t)n + 1);
@@ -104,8 +104,8 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list);
 
 static json_t *take_list(Reading *r)
 {
-  uint32_t kind = (uint32_t)take_bits(r, 4);
-  uint64_t n = take_bits(r, 8);
+  uint32_t kind = (uint32_t)take_unsigned(r, 4);
+  uint64_t n = take_unsigned(r, 8);
   json_t *list = json_array();
   if (kind >= KINDS || kind == KIND_list) spoiled(r, "a list of an unknown type");
   if (!r->status && n > (uint64_t)(r->size - r->at) / kind_bytes[kind])
@@ -146,31 +146,31 @@ static json_t *take_value(Reading *r, uint32_t kind, bool in_list)
   uint64_t bits;
   switch (kind) {
   case KIND_u8:
-    return json_integer((json_int_t)take_bits(r, 1));
+    return json_integer((json_int_t)take_unsigned(r, 1));
   case KIND_i8:
-    return json_integer((int8_t)take_bits(r, 1));
+    return json_integer((int8_t)take_unsigned(r, 1));
   case KIND_u16:
-    return json_integer((json_int_t)take_bits(r, 2));
+    return json_integer((json_int_t)take_unsigned(r, 2));
   case KIND_i16:
-    return json_integer((int16_t)take_bits(r, 2));
+    return json_integer((int16_t)take_unsigned(r, 2));
   case KIND_u32:
-    return json_integer((json_int_t)take_bits(r, 4));
+    return json_integer((json_int_t)take_unsigned(r, 4));
   case KIND_i32:
-    return json_integer((int32_t)take_bits(r, 4));
+    return json_integer((int32_t)take_unsigned(r, 4));
   case KIND_u64:
   case KIND_i64:
-    return json_integer((json_int_t)take_bits(r, 8));
+    return json_integer((json_int_t)take_unsigned(r, 8));
   case KIND_bool:
-    return json_boolean(take_bits(r, 1) != 0);
+    return json_boolean(take_unsigned(r, 1) != 0);
   case KIND_text:
     return take_json_text(r);
   case KIND_f32:
-    bits = take_bits(r, 4);
+    bits = take_unsigned(r, 4);
     memcpy(&small, &bits, sizeof small);
     wide = shortest(small);
     break;
   case KIND_f64:
-    bits = take_bits(r, 8);
+    bits = take_unsigned(r, 8);
     memcpy(&wide, &bits, sizeof wide);
     break;
   case KIND_list:
@@ -191,7 +191,7 @@ static void take_metadata(Reading *r, uint64_t n)
   for (uint64_t i = 0; i < n && !r->status; i++) {
     int64_t length;
     char *key = take_text(r, MOST_NAME, &length);
-    json_t *value = r->status ? NULL : take_value(r, (uint32_t)take_bits(r, 4), false);
+    json_t *value = r->status ? NULL : take_value(r, (uint32_t)take_unsigned(r, 4), false);
     if (!r->status && json_object_get(all, key)) spoiled(r, "a key is there twice");
     if (!r->status && json_object_set(all, key, value)) spoiled(r, "a key is not UTF-8");
     json_decref(value);
@@ -240,18 +240,18 @@ static void take_info(Reading *r, Info *t)
 {
   int64_t length = 0;
   t->name = take_text(r, MOST_NAME, &length);
-  t->rank = (uint32_t)take_bits(r, 4);
+  t->rank = (uint32_t)take_unsigned(r, 4);
   t->elements = 1;
   if (t->rank > TENSOR_AXES) spoiled(r, "a tensor has over 8 axes");
   for (uint32_t i = 0; i < t->rank && !r->status; i++) {
-    uint64_t n = take_bits(r, 8);
+    uint64_t n = take_unsigned(r, 8);
     if (n > INT64_MAX / 4 || __builtin_mul_overflow(t->elements, (int64_t)n, &t->elements) ||
         t->elements > INT64_MAX / 8)
       spoiled(r, "a tensor is larger than any file");
     t->dim[t->rank - 1 - i] = (int64_t)n;
   }
-  t->number = (uint32_t)take_bits(r, 4);
-  t->offset = take_bits(r, 8);
+  t->number = (uint32_t)take_unsigned(r, 4);
+  t->offset = take_unsigned(r, 8);
 }
 
 /* Adds the entry of a tensor. Blocks that are not read get an entry without elements, so that
@@ -314,14 +314,14 @@ ampc_status gguf_read(const char *path, int64_t file_size, TensorFile *f)
   f->size = file_size;
   f->header = json_object();
   if (!r.held || !f->header) r.status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", path);
-  take_bits(&r, 4); /* the magic number */
-  uint32_t version = (uint32_t)take_bits(&r, 4);
+  take_unsigned(&r, 4); /* the magic number */
+  uint32_t version = (uint32_t)take_unsigned(&r, 4);
   if (!r.status && version != 2 && version != 3)
     r.status = ampc_fail(AMPC_BAD_FILE,
                          "%s has version %u of GGUF, or big-endian numbers; versions 2 and 3 with "
                          "little-endian ones are read",
                          path, version);
-  uint64_t tensors = take_bits(&r, 8), pairs = take_bits(&r, 8);
+  uint64_t tensors = take_unsigned(&r, 8), pairs = take_unsigned(&r, 8);
   if (!r.status) take_metadata(&r, pairs);
   if (!r.status) take_tensors(&r, tensors);
   free(r.held);

@@ -3,7 +3,7 @@
 SGD, and the job's own step. nets.py made the folders; expected.safetensors of each has the numbers of transformers.
 usage: folder.py AMP [--folder FOLDER] [--strict] [--faults] [NAME..]
 --faults: wrong constants in the jobs; the comparison must notice each.
---strict (needs PyTorch and transformers): makes all folders of nets.py first, compares whole gradients, and loads the
+--strict (needs PyTorch, transformers and gguf): makes all folders of nets.py first, compares whole gradients, and loads the
 saved weights into the nets of transformers."""
 import argparse
 import array
@@ -227,7 +227,7 @@ def main():
             try:
                 import nets
             except ImportError:
-                print("SKIPPED: no PyTorch or no transformers")
+                print("SKIPPED: no PyTorch, transformers or gguf")
                 sys.exit(77)
             folder = Path(made)
             for name in options.names or nets.NETS:

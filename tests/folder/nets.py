@@ -11,6 +11,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import gguf
+import numpy
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -222,7 +224,6 @@ def gguf_name(key, model):
 
 def make_gguf(name, folder, path):
     """The net of a folder as llama.cpp's converter writes it, in f32, without a tokenizer."""
-    import gguf
     config = json.loads((Path(folder) / "config.json").read_text())
     model, at = config["model_type"], config.get
     out = gguf.GGUFWriter(str(path), model)
@@ -277,8 +278,6 @@ def divisors(parts, each):
 
 def make_types(path, expected):
     """Every type that is read, in random blocks, and their numbers as the package gguf reads them."""
-    import gguf
-    import numpy
     rng, out, numbers = numpy.random.default_rng(0), gguf.GGUFWriter(str(path), "types"), {}
     for kind, halves in {"F16": [], "BF16": [], "F32": [], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q8_0": [0], "Q4_K": [0, 2],
                          "Q5_K": [0, 2], "Q6_K": [208]}.items():
