@@ -15,8 +15,8 @@ LockstepTotals lockstep_totals(void);
  * (../ptx), and edits of the text change the PTX. False: NVRTC cannot compile for any of them. */
 bool lockstep_use_ptx(const char *targets);
 
-/* From now on, only the CPU text of kernels in doubles runs. No GPU runs such kernels; checking them
- * takes 40 % of the time of `selftest --brief`. */
+/* From now on, only the CPU text of kernels in doubles runs. No GPU runs such kernels; checking
+ * them takes 40 % of the time of `selftest --brief`. */
 void lockstep_skip_wide(void);
 
 /* From now on, a line is printed for each job: a hash of all that the check takes from the
