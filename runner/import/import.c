@@ -1,4 +1,5 @@
-/* amp import: writes an ONNX model as a job and its weights. */
+/* amp import: writes an ONNX model as a job and its weights, or a folder of Hugging Face as a job.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "compiler/diag/diag.h"
 #include "compiler/driver.h"
 #include "job.h"
+#include "runner/folder/folder.h"
+#include "runner/job/json.h"
 #include "runner/job/options.h"
 #include "runner/runner.h"
 #include "common/shown.h"
@@ -46,10 +49,13 @@ static const OptionRow import_options[] = {
 
 const OptionTable import_verb = {
     .program = "amp import",
-    .usage = "[options] net.onnx -o net.amp",
-    .about = "Writes an ONNX model as a job that trains it, with its weights in a file beside.",
+    .usage = "[options] MODEL -o net.amp",
+    .about =
+        "Writes a model as a job that trains it. MODEL is an ONNX file, whose weights go into a "
+        "file beside the job; a folder of Hugging Face; or a GGUF file.",
     .groups = (const OptionGroup[]){{import_options, 0}, {NULL, 0}},
-    .notes = "exit status: 0 done; 1 the model has ops that jobs do not have, or the job does not "
+    .notes = "--weights, --size, --train and --freeze are for ONNX.\n"
+             "exit status: 0 done; 1 the model has ops that jobs do not have, or the job does not "
              "compile; 2 bad usage; 3 a file is missing, unreadable or damaged"};
 
 static bool read_command_line(Arena *arena, int argc, char **argv, ImportCommand *cmd, int *status)
@@ -59,9 +65,13 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ImportCommand
   if (!options_read(&import_verb, arena, &files, cmd, status)) return false;
   *status = 0;
   if (files.n != 1)
-    *status = usage_error("amp import", "expected one ONNX model, got %d files", files.n);
+    *status = usage_error("amp import", "expected one model, got %d files", files.n);
   else if (!cmd->out)
     *status = usage_error("amp import", "expected -o FILE, the job to write");
+  else if (folder_is_model(files.at[0]) &&
+           (cmd->weights || cmd->sizes.n || cmd->train || cmd->freeze))
+    *status =
+        usage_error("amp import", "--weights, --size, --train and --freeze are for ONNX models");
   if (*status) return false;
   cmd->model = files.at[0];
   size_t n = strlen(cmd->out);
@@ -350,13 +360,47 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
   return AMPC_OK;
 }
 
+/* The tokenizer of a GGUF file becomes a file beside the job. */
+static ampc_status write_tokenizer(Arena *arena, const ImportCommand *cmd, Folder *f, bool check)
+{
+  static const FileKind kind = {"tokenizer that amp import wrote", 0,
+                                "{\"version\":\"1.0\",\"truncation\":null", 34, FILE_NO_ROLE};
+  const char *path = arena_printf(arena, "%s/tokenizer.json", folder_of(arena, cmd->out));
+  if (!f->tokenizer) return AMPC_OK;
+  if (check) return file_check_writable(path, &kind);
+  json_t *value = f->tokenizer;
+  f->tokenizer = NULL;
+  return json_save(value, path, &kind, JSON_COMPACT);
+}
+
+/* Writes a folder of Hugging Face, or a GGUF file, as a job. Its weights stay where they are.
+ * Returns as import_model. */
+static int import_folder(Arena *arena, const ImportCommand *cmd)
+{
+  Folder f = {0};
+  ampc_status status = check_job(cmd);
+  if (!status) status = folder_open(arena, cmd->model, folder_of(arena, cmd->out), &f);
+  if (!status) status = write_tokenizer(arena, cmd, &f, true);
+  const char *job = status ? "" : folder_job(&f);
+  bool broken = !status && first_error(arena, cmd, job, true);
+  if (broken) fputs("amp import: the job does not compile, so nothing was written\n", stderr);
+  if (!status && !broken && !cmd->quiet) {
+    printf("%s: %s%s\n", cmd->out, f.model, f.tokenizer ? ", with tokenizer.json beside" : "");
+    if (*f.absent) printf("%s has no %s\n", cmd->model, f.absent);
+  }
+  if (!status && !broken) status = file_write(cmd->out, &file_job, job, (int64_t)strlen(job));
+  if (!status && !broken) status = write_tokenizer(arena, cmd, &f, false);
+  folder_close(&f);
+  return broken ? 1 : (int)status;
+}
+
 int import_main(int argc, char **argv)
 {
   Arena *arena = arena_create();
   ImportCommand cmd;
   int status;
   if (read_command_line(arena, argc, argv, &cmd, &status)) {
-    status = import_model(arena, &cmd);
+    status = folder_is_model(cmd.model) ? import_folder(arena, &cmd) : import_model(arena, &cmd);
     if (status > 1) fprintf(stderr, "amp import: error: %s\n", ampc_last_error());
   }
   arena_destroy(arena);

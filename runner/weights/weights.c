@@ -53,7 +53,7 @@ const OptionTable weights_verb = {
     .usage = "[options] IN OUT",
     .about = "Writes the parameters and buffers of IN to the safetensors file OUT, as PyTorch's "
              "load_state_dict(strict=True) takes them. IN is a checkpoint of ampc, a file of "
-             "torch.save or a safetensors file.",
+             "torch.save, a GGUF file or a safetensors file.",
     .groups = (const OptionGroup[]){{weights_options, 0}, {NULL, 0}},
     .notes =
         "exit status: 0 done; 1 errors in JOB; 2 bad usage; 3 a file is missing, unreadable or "

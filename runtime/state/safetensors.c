@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "safetensors.h"
+#include "gguf.h"
 #include "torch_file.h"
 #include "common/shown.h"
 #include "runtime/plan/types.h"
@@ -198,10 +199,11 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
   bool read = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head;
   bool archive = memcmp(head, "PK\3\4", sizeof head) == 0, old = head[0] == 0x80 && head[1] == 2;
   if (read && (archive || old)) return torch_file_read(path, file_size, old, f);
+  if (read && memcmp(head, "GGUF", sizeof head) == 0) return gguf_read(path, file_size, f);
   if (!read_length(f, file_size, &length))
     return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
                      f->foreign ? "safetensors file" : "checkpoint",
-                     f->foreign ? ", and no file of torch.save" : "");
+                     f->foreign ? ", and no file of torch.save, and no GGUF file" : "");
   if (length > file_size - 8 || length > MOST_HEADER)
     return ampc_fail(AMPC_BAD_FILE,
                      "%s is damaged: its header is longer than the file or than 100 MB", path);

@@ -1,17 +1,19 @@
 /* Named tensors in a file of safetensors. Our own files also store a checksum of all their bytes in
- * the metadata. Files of torch.save are read, too (torch_file.c); then the header is made from
- * their pickle. */
+ * the metadata. Files of torch.save (torch_file.c) and GGUF files (gguf.c) are read, too; then the
+ * header is made from theirs. */
 #pragma once
 #include <xxhash.h>
 #include "ampc_rt.h"
 #include "common/file.h"
 #include "runtime/data/formats/safetensors_header.h"
 
-/* A tensor of a file of torch.save whose elements are not in the order of its shape. */
+/* A tensor whose elements are not in the file as its type says: one of torch.save in another order,
+ * or one of blocks of GGUF. */
 typedef struct TensorView {
   int64_t begin, bytes; /* its range in TensorFile.header, behind the end of the file */
   int64_t at, span;     /* offset of its first element in the file; elements up to its last one */
   int64_t unit;         /* bytes of an element */
+  uint32_t gguf;        /* number of the type of its blocks; 0: it has none, but strides */
   uint32_t rank;
   int64_t dim[TENSOR_AXES], stride[TENSOR_AXES];
   char *held; /* the bytes of the span while the tensor is read, else NULL */
@@ -63,7 +65,8 @@ void tensor_write_abandon(TensorWriter *w);
 
 /* Reads and checks everything that does not depend on a model: header, offsets, checksum. */
 ampc_status tensor_file_read(const char *path, TensorFile *out);
-/* Reads and checks a file of any program, also one of torch.save: a checksum is optional. */
+/* Reads and checks a file of any program, also one of torch.save or GGUF: a checksum is optional.
+ */
 ampc_status tensor_file_read_any(const char *path, TensorFile *out);
 const char *tensor_file_get(const TensorFile *f, const char *key); /* metadata; NULL: no such key */
 void tensor_file_free(TensorFile *f);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "gguf.h"
 #include "pickle.h"
 #include "runtime/data/formats/zip.h"
 
@@ -519,6 +520,7 @@ ampc_status torch_view_load(const TensorFile *f, int64_t begin, void *to, int64_
   TensorView *v = bsearch(&begin, f->views, f->n_views, sizeof *v, before_view);
   if (!v || bytes > v->begin + v->bytes - begin)
     return ampc_fail(AMPC_RUN_FAILED, "%s has no tensor at %lld", f->path, (long long)begin);
+  if (v->gguf) return gguf_view_load(f, v, begin - v->begin, to, bytes);
   if (!v->held) {
     v->held = malloc((size_t)(v->span * v->unit));
     if (!v->held) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", f->path);

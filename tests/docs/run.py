@@ -43,7 +43,7 @@ def parts(text):
 
 def make_tree(build):
     folder = Path(tempfile.mkdtemp(prefix="ampc-docs-"))
-    for name in ("models", "examples", "docs", "scripts", "tests/onnx", "README.md", "ARCHITECTURE.md"):
+    for name in ("models", "examples", "docs", "scripts", "tests/folder", "tests/onnx", "README.md", "ARCHITECTURE.md"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     (folder / "build").symlink_to(Path(build).resolve())

@@ -32,6 +32,7 @@ printf '%03073d' 0 | seed cifar10 zeros
 for f in tests/data/pictures/*/* tests/data/turned/*/*g; do seed images "${f##*/}" <"$f"; done
 tensors='{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"__metadata__":{"ampc.checksum":"0000000000000000"}}'
 { printf "\\x$(printf %x ${#tensors})\\0\\0\\0\\0\\0\\0\\0%s" "$tensors" && printf '%024d' 0; } | seed weights tensors
+seed weights types.gguf <tests/folder/types.gguf
 for f in tests/data/torch/*.pth; do seed weights "${f##*/}" <"$f"; done
 for f in state training kinds; do python3 -m zipfile -e tests/data/torch/$f.pth build-asan/unzipped; done
 for f in state training kinds; do seed pickle $f <build-asan/unzipped/$f/data.pkl; done
