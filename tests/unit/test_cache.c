@@ -1,7 +1,7 @@
 /* The kernel cache stays within its size limit. The least recently used entries are removed first.
  * The newest entry stays, and so do files that are not entries of the cache. */
-#include "runtime/cache.h"
-#include "runtime/cache_prune.h"
+#include "runtime/base/cache.h"
+#include "runtime/base/cache_prune.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <time.h>
