@@ -46,6 +46,7 @@ struct ampc_format {
 
   bool works; /* producing a sample takes long, so several threads share a batch */
   bool alone; /* several files cannot form one source: a pattern must match one file */
+  bool packs; /* reads all files of a pattern as one; `path` is the pattern then */
   bool draws; /* draws random numbers, so each call in a job has its own stream */
 
   /* True: the arguments determine the whole header except the number of samples. Then `probe` with
