@@ -96,6 +96,10 @@ AMPC_FORMATS(AMPC_FORMAT_TABLE)
 const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: this kind has no reader */
 const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: no such format */
 
+/* Says that reading headers must not take long: text that was never tokenized then has 0 samples,
+ * that is an unknown number. */
+void ampc_texts_skip(void);
+
 /* Sets the samples that a source uses of all its `samples`: its `part`. Of windows that overlap,
  * those that share rows with the next part are left out. */
 void ampc_source_part(const ampc_source *s, int64_t samples, int64_t *out_first,

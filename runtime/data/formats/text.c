@@ -14,7 +14,7 @@ static ampc_status locate(const char *path, const char *args, bool contents, amp
   out->step = out->is.dim[0] - 1;
   if (!path) return AMPC_OK;
   ampc_status status = texts_find(path, args, file, &end);
-  if (status) return status;
+  if (status || end.tokens < 0) return status;
   out->is.samples = window_count((Window){out->is.dim[0], out->step}, end.tokens);
   if (out->is.samples < 1)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld tokens, less than one window of %lld", path,

@@ -2,8 +2,16 @@
 #include "texts.h"
 #include <string.h>
 #include "bytes.h"
+#include "runtime/plan/formats.h"
 
 extern const struct ampc_texts ampc_texts __attribute__((weak));
+
+static bool skips;
+
+void ampc_texts_skip(void)
+{
+  skips = true;
+}
 
 ampc_status texts_find(const char *path, const char *args, char file[TEXTS_PATH], TextsEnd *out)
 {
@@ -13,8 +21,10 @@ ampc_status texts_find(const char *path, const char *args, char file[TEXTS_PATH]
                      "%s is text, and this program has no tokenizers: link it again, as "
                      "ampc --build-line says",
                      path);
-  ampc_status status = ampc_texts.make(path, args, file, &why);
+  ampc_status status = ampc_texts.find(path, args, !skips, file, &why);
   if (status) return ampc_fail(status, "%s", why);
+  *out = (TextsEnd){.tokens = -1};
+  if (!*file) return AMPC_OK;
   Bytes b;
   int64_t size, n = (int64_t)sizeof *out;
   const DataFile data = {file, "ids", true};

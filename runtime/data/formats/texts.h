@@ -16,12 +16,13 @@ typedef struct TextsEnd {
   int64_t tokens, records, pad; /* pad: the id that fills a record up */
 } TextsEnd;
 
-/* `make` writes the name of the file of ids to `file`. After a failure *why is the message. `args`
- * are those of the source. */
+/* `find` writes the name of the file of ids to `file`, or "" if there is none and `make` is false.
+ * After a failure *why is the message. `args` are those of the source. */
 struct ampc_texts {
-  ampc_status (*make)(const char *path, const char *args, char file[TEXTS_PATH], const char **why);
+  ampc_status (*find)(const char *path, const char *args, bool make, char file[TEXTS_PATH],
+                      const char **why);
 };
 
-/* Finds the file of ids of a source, and makes it if there is none. `path`: a file, or a pattern
- * whose files are one source. */
+/* Finds the file of ids of a source, and makes it if there is none. After ampc_texts_skip,
+ * out->tokens is -1 instead. `path`: a file, or a pattern whose files are one source. */
 ampc_status texts_find(const char *path, const char *args, char file[TEXTS_PATH], TextsEnd *out);

@@ -70,7 +70,8 @@ static ampc_status put_ids(Making *m)
   m->ids.n = 0;
   tell(m);
   if (fwrite(m->ids.at, sizeof *m->ids.at, n, m->to) == n) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "cannot write ids: %s", strerror(errno));
+  return ampc_fail(AMPC_BAD_FILE, "cannot write its ids: %s; XDG_CACHE_HOME names another folder",
+                   strerror(errno));
 }
 
 static ampc_status put_record(Making *m, const char *text, size_t n)
@@ -142,6 +143,7 @@ typedef struct Input { /* bytes of a file that are not done yet */
   Stream stream;
   char *at;
   size_t n, room;
+  int64_t begin; /* of these bytes in the file */
   bool ended;
 } Input;
 
@@ -188,10 +190,22 @@ static ampc_status take_piece(Making *m, Input *in, bool *begun)
   size_t n = in->ended ? in->n : find_cut(m, in->at, in->n);
   if (!n && !in->ended) return AMPC_OK; /* more of the text is needed */
   ampc_status status = put_text(m, in->at, n, !*begun, in->ended);
+  if (status) return status;
   *begun = true;
+  in->begin += (int64_t)n;
   in->n -= n;
   memmove(in->at, in->at + n, in->n);
-  return status;
+  return AMPC_OK;
+}
+
+/* Names the place in the last message: the file, and the line or where the piece begins. */
+static ampc_status failed(const Making *m, const Input *in, ampc_status status)
+{
+  const char *why = ampc_last_error();
+  if (status != AMPC_BAD_FILE) return status;
+  if (m->line) return ampc_fail(status, "%s:%lld: %s", m->path, (long long)m->line, why);
+  if (!in->begin) return ampc_fail(status, "%s: %s", m->path, why);
+  return ampc_fail(status, "%s, from byte %lld on: %s", m->path, (long long)in->begin, why);
 }
 
 static ampc_status take_file(Making *m, const char *path)
@@ -207,11 +221,7 @@ static ampc_status take_file(Making *m, const char *path)
     status = read_more(m, &in);
     if (status) break;
     status = m->lines ? take_lines(m, &in) : take_piece(m, &in, &begun);
-    if (status == AMPC_BAD_FILE && m->line)
-      status = ampc_fail(status, "%s:%lld: %s", path, (long long)m->line, ampc_last_error());
-    else if (status == AMPC_BAD_FILE)
-      status = ampc_fail(status, "%s, from byte %lld on: %s", path,
-                         (long long)(m->read - (int64_t)in.n), ampc_last_error());
+    if (status) status = failed(m, &in, status);
   }
   stream_close(&in.stream);
   free(in.at);
@@ -259,7 +269,10 @@ static ampc_status put_end(Making *m)
   if (m->chat && !m->n) return ampc_fail(AMPC_BAD_FILE, "%s has no records", m->path);
   bool good = fwrite(m->end, sizeof *m->end, m->n, m->to) == m->n &&
               fwrite(&m->is, sizeof m->is, 1, m->to) == 1 && fflush(m->to) == 0;
-  return good ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "cannot write ids: %s", strerror(errno));
+  return good ? AMPC_OK
+              : ampc_fail(AMPC_BAD_FILE,
+                          "cannot write its ids: %s; XDG_CACHE_HOME names another folder",
+                          strerror(errno));
 }
 
 static ampc_status write_ids(Making *m, const glob_t *files, const char *tokenizer,
@@ -381,7 +394,7 @@ static ampc_status make_once(const char *path, const char *args, const Cache *ca
   return status;
 }
 
-static ampc_status find_ids(const char *path, const char *args, const glob_t *files,
+static ampc_status find_ids(const char *path, const char *args, bool make, const glob_t *files,
                             char file[TEXTS_PATH])
 {
   char tokenizer[TEXTS_PATH], key[33], *identity = NULL, *bytes;
@@ -406,7 +419,9 @@ static ampc_status find_ids(const char *path, const char *args, const glob_t *fi
                        path);
   if (!status) {
     cache_path(&cache, key, "ids", file);
-    if (!is_there(file))
+    bool there = is_there(file);
+    if (!there && !make) *file = 0;
+    if (!there && make)
       status = make_once(path, args, &cache, file, files, total, tokenizer, bytes, (size_t)n);
     cache_close(&cache);
   }
@@ -415,14 +430,15 @@ static ampc_status find_ids(const char *path, const char *args, const glob_t *fi
   return status;
 }
 
-static ampc_status make(const char *path, const char *args, char file[TEXTS_PATH], const char **why)
+static ampc_status find(const char *path, const char *args, bool make, char file[TEXTS_PATH],
+                        const char **why)
 {
   glob_t files = {0};
   ampc_status status = find_files(path, &files);
-  if (!status) status = find_ids(path, args, &files, file);
+  if (!status) status = find_ids(path, args, make, &files, file);
   globfree(&files);
   *why = ampc_last_error();
   return status;
 }
 
-const struct ampc_texts ampc_texts = {make};
+const struct ampc_texts ampc_texts = {find};
