@@ -23,7 +23,7 @@ static bool is_mask(const char *args)
   return strcmp(of, "mask") == 0;
 }
 
-static ampc_header header_of(const char *args, int64_t records)
+static ampc_header records_header(const char *args, int64_t records)
 {
   return (ampc_header){.dtype = is_mask(args) ? AMPC_BOOL : AMPC_I32,
                        .rank = 1,
@@ -38,7 +38,7 @@ static ampc_status jsonl_probe(const ampc_format *f, const char *path, const cha
   char file[TEXTS_PATH];
   TextsEnd end = {0};
   ampc_status status = path ? texts_find(path, args, file, &end) : AMPC_OK;
-  *out = header_of(args, end.records);
+  *out = records_header(args, end.records);
   return status;
 }
 
@@ -113,7 +113,7 @@ static ampc_status jsonl_open(const ampc_opening *o, ampc_reader **out, int64_t 
   r->mask = is_mask(args);
   r->length = args_integer(args, "length");
   ampc_status status = open_file(r, o->path, args, out_samples);
-  const ampc_header is = header_of(args, *out_samples);
+  const ampc_header is = records_header(args, *out_samples);
   if (!status) status = header_check(&is, o->path, o->desc);
   if (!status && !r->mask) status = tell_cut(r, o->path, *out_samples);
   if (!status) return AMPC_OK;

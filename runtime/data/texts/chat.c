@@ -166,7 +166,7 @@ static Span trimmed(Span s, bool begin)
 }
 
 /* Finds the token after an answer, and what the tokenizer adds before a text. */
-static ampc_status find_ids(Chat *c)
+static ampc_status find_added(Chat *c)
 {
   Ids ids = {0};
   Span after = trimmed(c->role[ROLE_answer].after, false);
@@ -194,7 +194,7 @@ ampc_status chat_open(Tokenizer *t, const char *name, const char *text, Chat **o
     status = check_tokens(c, name, c->role[r].before);
     if (!status) status = check_tokens(c, name, c->role[r].after);
   }
-  if (!status) status = find_ids(c);
+  if (!status) status = find_added(c);
   if (!status) return AMPC_OK;
   chat_close(c);
   *out = NULL;
