@@ -12,7 +12,7 @@
 
 /* ---- templates ---- */
 
-enum { TRIM_answer = 1, TRIM_all = 2, TURNS = 4, INSIDE = 8, OPEN = 16 };
+enum { TRIM_answer = 1, TRIM_all = 2, TURNS = 4, INSIDE = 8, OPEN = 16, CLOSE = 32 };
 typedef enum Role { ROLE_system, ROLE_user, ROLE_answer, ROLES } Role;
 static const char *const role_names[] = {"system", "user", "assistant"};
 
@@ -27,7 +27,7 @@ static const ChatTemplate templates[] = {
 #undef TEMPLATE
 };
 enum { TEMPLATES = sizeof templates / sizeof *templates, NAMES_ROOM = 100 };
-/* Tokens that end a text: {end} is the one that the tokenizer has. */
+/* Tokens that end a text. A template with CLOSE takes the only one that the tokenizer has. */
 static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"};
 
 typedef struct TemplatePart {
@@ -40,8 +40,8 @@ struct Chat {
   unsigned flags;
   Span begin;
   TemplatePart role[ROLES];
-  char *owned[2];
-  Ids open; /* what the tokenizer adds before a text */
+  char *owned; /* a text of the job */
+  Ids open;    /* what the tokenizer adds before a text */
   uint32_t end;
   TextPart *part;
   size_t n, cap;
@@ -55,27 +55,15 @@ static ampc_status no_memory(void)
   return ampc_fail(AMPC_RUN_FAILED, "out of memory for a chat");
 }
 
-/* Returns a text with `to` for the only `what`; NULL: out of memory. */
-static char *replaced(const char *text, const char *what, const char *to)
-{
-  const char *at = strstr(text, what);
-  char *out = malloc(strlen(text) + strlen(to) + 1);
-  size_t before = at ? (size_t)(at - text) : strlen(text);
-  if (!out) return NULL;
-  memcpy(out, text, before);
-  out[before] = 0;
-  if (at) strcat(strcat(out, to), at + strlen(what));
-  return out;
-}
-
-static ampc_status find_end(const Tokenizer *t, const char *name, const char **out)
+static ampc_status find_end(const Tokenizer *t, const char *name, Span *out)
 {
   size_t found = 0;
-  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-    if (tokenizer_id(t, ends[i], strlen(ends[i])) != UINT32_MAX) {
-      *out = ends[i];
-      found++;
-    }
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    Span end = {ends[i], strlen(ends[i])};
+    if (tokenizer_id(t, end.at, end.n) == UINT32_MAX) continue;
+    *out = end;
+    found++;
+  }
   if (found == 1) return AMPC_OK;
   return ampc_fail(AMPC_BAD_FILE,
                    "%s has %s token that ends a text: write a template that names it, such as "
@@ -124,29 +112,24 @@ static ampc_status read_own(Chat *c, const char *text)
     return ampc_fail(AMPC_BAD_USAGE,
                      "template \"%s\" is none of %s, and no text with {prompt} and then {answer}",
                      text, names);
-  if (!(c->owned[0] = strdup(text))) return no_memory();
-  for (char *at = c->owned[0]; *at; at++)
+  if (!(c->owned = strdup(text))) return no_memory();
+  for (char *at = c->owned; *at; at++)
     if (*at == '\r') *at = '\n';
-  prompt = c->owned[0] + (prompt - text);
-  answer = c->owned[0] + (answer - text);
-  c->role[ROLE_user] = (TemplatePart){{c->owned[0], (size_t)(prompt - c->owned[0])},
-                                      {prompt + 8, (size_t)(answer - prompt) - 8}};
-  c->role[ROLE_answer] = (TemplatePart){{"", 0}, {answer + 8, strlen(answer + 8)}};
+  const size_t before = (size_t)(prompt - text), all = (size_t)(answer - text), named = 8;
+  c->role[ROLE_user] =
+      (TemplatePart){{c->owned, before}, {c->owned + before + named, all - before - named}};
+  c->role[ROLE_answer] = (TemplatePart){{"", 0}, {c->owned + all + named, strlen(answer) - named}};
   c->flags = OPEN;
   return AMPC_OK;
 }
 
 static ampc_status read_named(Chat *c, const char *tokenizer, const ChatTemplate *row)
 {
-  const char *answer = row->role[ROLE_answer], *end = "";
   c->name = row->name;
   c->flags = row->flags;
   c->begin = (Span){row->begin, strlen(row->begin)};
-  ampc_status status = strstr(answer, "{end}") ? find_end(c->t, tokenizer, &end) : AMPC_OK;
-  if (status) return status;
-  if (!(c->owned[1] = replaced(answer, "{end}", end))) return no_memory();
-  for (Role r = 0; r < ROLES; r++) c->role[r] = cut(r == ROLE_answer ? c->owned[1] : row->role[r]);
-  return AMPC_OK;
+  for (Role r = 0; r < ROLES; r++) c->role[r] = cut(row->role[r]);
+  return c->flags & CLOSE ? find_end(c->t, tokenizer, &c->role[ROLE_answer].after) : AMPC_OK;
 }
 
 /* Leaves out the blanks at the end, and with `begin` at the beginning, as Python's strip does. */
@@ -204,7 +187,7 @@ ampc_status chat_open(Tokenizer *t, const char *name, const char *text, Chat **o
 void chat_close(Chat *c)
 {
   if (!c) return;
-  for (size_t i = 0; i < sizeof c->owned / sizeof *c->owned; i++) free(c->owned[i]);
+  free(c->owned);
   free(c->open.at);
   free(c->part);
   free(c->is_answer);

@@ -19,8 +19,10 @@
 #include "runtime/base/cache_prune.h"
 #include "runtime/data/formats/args.h"
 #include "runtime/data/formats/stream.h"
+#include "runtime/data/tokenizer/strings.h"
 
 enum {
+  TOGETHER = 1 << 16,    /* ids that are written at a time */
   PIECE = 16 << 20,      /* bytes of a text that are tokenized at a time */
   MOST_LINE = 256 << 20, /* bytes of a line */
   AROUND = 2048,         /* bytes on both sides of a cut that decide whether it may be there */
@@ -29,26 +31,25 @@ enum {
 };
 
 typedef struct Making {
-  const char *args, *path; /* path: of the file that is read */
-  int64_t line;
+  const char *pattern, *args; /* of the source */
+  glob_t files;
+  char tokenizer[TEXTS_PATH];
+  const char *path; /* of the file that is read */
+  int64_t line;     /* 0: its texts are not lines */
+  int64_t begin;    /* of the piece in the file */
   Tokenizer *t;
   Chat *chat;   /* NULL: the texts have no template */
   unsigned how; /* ENCODE_before.. */
   bool lines;
   uint32_t separator; /* UINT32_MAX: none */
-  FILE *to;
+  FileWriter to;
   Ids ids;
   int64_t *end; /* of records */
   size_t n, cap;
-  TextsEnd is;
+  TextsEnd is; /* tokens: those that are written */
   double begun, told;
   int64_t read; /* bytes */
 } Making;
-
-static bool flag(const char *args, const char *name)
-{
-  return args_integer(args, name) != 0;
-}
 
 /* ---- ids ---- */
 
@@ -63,32 +64,25 @@ static void tell(void *making)
           ampc_scaled_text(m->is.tokens + (int64_t)m->ids.n, "", tokens));
 }
 
-static ampc_status put_ids(Making *m)
+static ampc_status put_ids(Making *m, size_t least)
 {
-  size_t n = m->ids.n;
-  m->is.tokens += (int64_t)n;
-  m->ids.n = 0;
+  int64_t n = (int64_t)m->ids.n;
+  if (m->ids.n < least) return AMPC_OK;
   tell(m);
-  if (fwrite(m->ids.at, sizeof *m->ids.at, n, m->to) == n) return AMPC_OK;
-  return ampc_fail(AMPC_BAD_FILE, "cannot write its ids: %s; XDG_CACHE_HOME names another folder",
-                   strerror(errno));
+  m->is.tokens += n;
+  m->ids.n = 0;
+  return file_add(&m->to, m->ids.at, n * (int64_t)sizeof *m->ids.at);
 }
 
 static ampc_status put_record(Making *m, const char *text, size_t n)
 {
   if (strspn(text, " \t\r") >= n) return AMPC_OK;
   ampc_status status = chat_record(m->chat, text, n, m->args, &m->ids);
-  if (!status) status = put_ids(m);
   if (status) return status;
-  if (m->n == m->cap) {
-    size_t cap = m->cap ? 2 * m->cap : 1024;
-    int64_t *more = realloc(m->end, cap * sizeof *more);
-    if (!more) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", m->path);
-    m->end = more;
-    m->cap = cap;
-  }
-  m->end[m->n++] = m->is.tokens;
-  return AMPC_OK;
+  if (!grow(&m->end, &m->cap, m->n + 1, sizeof *m->end))
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", m->path);
+  m->end[m->n++] = m->is.tokens + (int64_t)m->ids.n;
+  return put_ids(m, TOGETHER);
 }
 
 /* Encodes a text, or a piece of one: without `first` it goes on from the piece before, without
@@ -101,7 +95,7 @@ static ampc_status put_text(Making *m, const char *text, size_t n, bool first, b
   ampc_status status = tokenizer_encode_piece(m->t, text, n, how, &m->ids);
   if (!status && last && m->separator != UINT32_MAX)
     status = tokenizer_append(&m->ids, m->separator);
-  return status ? status : put_ids(m);
+  return status ? status : put_ids(m, TOGETHER);
 }
 
 /* ---- cuts ---- */
@@ -143,20 +137,14 @@ typedef struct Input { /* bytes of a file that are not done yet */
   Stream stream;
   char *at;
   size_t n, room;
-  int64_t begin; /* of these bytes in the file */
   bool ended;
 } Input;
 
 static ampc_status read_more(Making *m, Input *in)
 {
   int64_t got;
-  if (in->room - in->n < PIECE) {
-    size_t room = in->room ? 2 * in->room : 2 * PIECE;
-    char *more = realloc(in->at, room);
-    if (!more) return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", m->path);
-    in->at = more;
-    in->room = room;
-  }
+  if (!grow(&in->at, &in->room, in->n + PIECE, 1))
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", m->path);
   ampc_status status = stream_read(&in->stream, in->at + in->n, PIECE, &got);
   in->n += (size_t)got;
   in->ended = got < PIECE;
@@ -165,63 +153,56 @@ static ampc_status read_more(Making *m, Input *in)
 }
 
 /* Takes the lines that are whole, and the last one at the end of the file. */
-static ampc_status take_lines(Making *m, Input *in)
+static ampc_status take_lines(Making *m, const Input *in, size_t *done)
 {
-  size_t done = 0;
   ampc_status status = AMPC_OK;
-  while (done < in->n && !status) {
-    const char *text = in->at + done, *end = memchr(text, '\n', in->n - done);
+  while (*done < in->n && !status) {
+    const char *text = in->at + *done, *end = memchr(text, '\n', in->n - *done);
     if (!end && !in->ended) break;
-    size_t n = end ? (size_t)(end - text) : in->n - done;
-    done += n + (end != NULL);
+    size_t n = end ? (size_t)(end - text) : in->n - *done;
+    *done += n + (end != NULL);
     m->line++;
     if (n && text[n - 1] == '\r') n--;
     status = m->chat ? put_record(m, text, n) : put_text(m, text, n, true, true);
   }
-  in->n -= done;
-  memmove(in->at, in->at + done, in->n);
-  if (!status && in->n > MOST_LINE)
-    status = ampc_fail(AMPC_BAD_FILE, "the line is longer than %d MiB", MOST_LINE >> 20);
-  return status;
+  if (status || in->n - *done <= MOST_LINE) return status;
+  return ampc_fail(AMPC_BAD_FILE, "the line is longer than %d MiB", MOST_LINE >> 20);
 }
 
-static ampc_status take_piece(Making *m, Input *in, bool *begun)
+/* Takes a piece of the text; none if more of the text is needed to cut it. */
+static ampc_status take_piece(Making *m, const Input *in, size_t *done)
 {
-  size_t n = in->ended ? in->n : find_cut(m, in->at, in->n);
-  if (!n && !in->ended) return AMPC_OK; /* more of the text is needed */
-  ampc_status status = put_text(m, in->at, n, !*begun, in->ended);
-  if (status) return status;
-  *begun = true;
-  in->begin += (int64_t)n;
-  in->n -= n;
-  memmove(in->at, in->at + n, in->n);
-  return AMPC_OK;
+  *done = in->ended ? in->n : find_cut(m, in->at, in->n);
+  return *done || in->ended ? put_text(m, in->at, *done, !m->begin, in->ended) : AMPC_OK;
 }
 
 /* Names the place in the last message: the file, and the line or where the piece begins. */
-static ampc_status failed(const Making *m, const Input *in, ampc_status status)
+static ampc_status failed_at(const Making *m, ampc_status status)
 {
   const char *why = ampc_last_error();
   if (status != AMPC_BAD_FILE) return status;
   if (m->line) return ampc_fail(status, "%s:%lld: %s", m->path, (long long)m->line, why);
-  if (!in->begin) return ampc_fail(status, "%s: %s", m->path, why);
-  return ampc_fail(status, "%s, from byte %lld on: %s", m->path, (long long)in->begin, why);
+  if (!m->begin) return ampc_fail(status, "%s: %s", m->path, why);
+  return ampc_fail(status, "%s, from byte %lld on: %s", m->path, (long long)m->begin, why);
 }
 
 static ampc_status take_file(Making *m, const char *path)
 {
   const DataFile file = {path, "a file of text", false};
   Input in = {0};
-  bool begun = false;
   m->path = path;
-  m->line = 0;
+  m->line = m->begin = 0;
   ampc_status status = stream_open(&file, &in.stream);
   if (status) return status;
   while (!status && !in.ended) {
+    size_t done = 0;
     status = read_more(m, &in);
     if (status) break;
-    status = m->lines ? take_lines(m, &in) : take_piece(m, &in, &begun);
-    if (status) status = failed(m, &in, status);
+    status = m->lines ? take_lines(m, &in, &done) : take_piece(m, &in, &done);
+    if (status) status = failed_at(m, status);
+    m->begin += (int64_t)done;
+    in.n -= done;
+    memmove(in.at, in.at + done, in.n);
   }
   stream_close(&in.stream);
   free(in.at);
@@ -240,18 +221,18 @@ static ampc_status token_of(const Making *m, const char *name, uint32_t *out)
   return ampc_fail(AMPC_BAD_FILE, "%s: the tokenizer has no token %.*s", name, n, text);
 }
 
-static ampc_status prepare(Making *m, const char *tokenizer)
+static ampc_status prepare(Making *m)
 {
   int n;
   uint32_t pad = UINT32_MAX;
   const char *at = args_next(m->args, "template", NULL, &n);
   char *template = at ? strndup(at, (size_t)n) : NULL;
-  m->lines = at || flag(m->args, "lines");
-  m->how = (flag(m->args, "special") ? ENCODE_before | ENCODE_after : 0) |
-           (flag(m->args, "plain") ? ENCODE_plain : 0);
+  m->lines = at || args_integer(m->args, "lines");
+  m->how = (args_integer(m->args, "special") ? ENCODE_before | ENCODE_after : 0) |
+           (args_integer(m->args, "plain") ? ENCODE_plain : 0);
   m->separator = UINT32_MAX;
   ampc_status status = token_of(m, "separator", &m->separator);
-  if (!status && template) status = chat_open(m->t, tokenizer, template, &m->chat);
+  if (!status && template) status = chat_open(m->t, m->tokenizer, template, &m->chat);
   free(template);
   if (!status && m->chat) pad = chat_end(m->chat);
   if (!status) status = token_of(m, "pad", &pad);
@@ -262,32 +243,60 @@ static ampc_status prepare(Making *m, const char *tokenizer)
   return status;
 }
 
-static ampc_status put_end(Making *m)
+static ampc_status write_ids(Making *m, const char *bytes, size_t n)
 {
+  ampc_status status = tokenizer_read(m->tokenizer, bytes, n, &m->t);
+  if (!status) status = prepare(m);
+  if (!status) tokenizer_watch(m->t, tell, m);
+  for (size_t i = 0; i < m->files.gl_pathc && !status; i++)
+    status = take_file(m, m->files.gl_pathv[i]);
+  if (m->told) fputs("\r\x1b[K", stderr);
+  if (!status && m->chat && !m->n)
+    status = ampc_fail(AMPC_BAD_FILE, "%s has no records", m->pattern);
+  if (!status) status = put_ids(m, 1);
   memcpy(m->is.magic, TEXTS_MAGIC, sizeof m->is.magic);
   m->is.records = (int64_t)m->n;
-  if (m->chat && !m->n) return ampc_fail(AMPC_BAD_FILE, "%s has no records", m->path);
-  bool good = fwrite(m->end, sizeof *m->end, m->n, m->to) == m->n &&
-              fwrite(&m->is, sizeof m->is, 1, m->to) == 1 && fflush(m->to) == 0;
-  return good ? AMPC_OK
-              : ampc_fail(AMPC_BAD_FILE,
-                          "cannot write its ids: %s; XDG_CACHE_HOME names another folder",
-                          strerror(errno));
-}
-
-static ampc_status write_ids(Making *m, const glob_t *files, const char *tokenizer,
-                             const char *bytes, size_t n)
-{
-  ampc_status status = tokenizer_read(tokenizer, bytes, n, &m->t);
-  if (!status) status = prepare(m, tokenizer);
-  if (!status) tokenizer_watch(m->t, tell, m);
-  for (size_t i = 0; i < files->gl_pathc && !status; i++) status = take_file(m, files->gl_pathv[i]);
-  if (m->told) fputs("\r\x1b[K", stderr);
-  if (!status) status = put_end(m);
+  if (!status) status = file_add(&m->to, m->end, (int64_t)(m->n * sizeof *m->end));
+  if (!status) status = file_add(&m->to, &m->is, sizeof m->is);
   chat_close(m->chat);
   tokenizer_close(m->t);
   free(m->ids.at);
   free(m->end);
+  return status;
+}
+
+static bool is_there(const char *file)
+{
+  return utimensat(AT_FDCWD, file,
+                   (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}}, 0) == 0;
+}
+
+/* Makes the file, unless another process does: then waits for it. */
+static ampc_status make_file(Making *m, const char *folder, const char *file, int64_t size,
+                             const char *bytes, size_t n)
+{
+  static const FileKind kind = {"file of ids", 0, NULL, 0, FILE_NO_ROLE};
+  char shown[AMPC_BYTES_ROOM];
+  ampc_status status = AMPC_OK;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    fprintf(stderr, "note: another process is tokenizing; this one waits\n");
+    flock(fd, LOCK_EX);
+  }
+  if (!is_there(file)) {
+    if (size >= LARGE)
+      fprintf(stderr, "note: tokenizing %s: %s; later runs use its ids in %s\n", m->pattern,
+              ampc_bytes_text(size, shown), folder);
+    m->begun = seconds_now();
+    status = file_begin(&m->to, file, &kind);
+    if (!status) {
+      status = write_ids(m, bytes, n);
+      if (!status) status = file_finish(&m->to, false);
+      file_abandon(&m->to);
+    }
+    if (!status) cache_prune(file);
+  }
+  if (fd >= 0) close(fd);
   return status;
 }
 
@@ -305,37 +314,38 @@ static ampc_status find_files(const char *path, glob_t *out)
   return glob(path, 0, NULL, out) == 0 ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "cannot find %s", path);
 }
 
-/* Writes the path of the tokenizer: in the folder in which the source's own path is. */
-static ampc_status tokenizer_path(const char *path, const char *args, char out[TEXTS_PATH])
+/* Finds the tokenizer: in the folder in which the source's own path is. */
+static ampc_status find_tokenizer(Making *m)
 {
-  int n, own;
-  const char *name = args_next(args, "tokenizer", NULL, &n),
-             *as = args_next(args, "path", NULL, &own);
-  size_t size = strlen(path);
+  int n = 0, own = 0;
+  const char *name = args_next(m->args, "tokenizer", NULL, &n),
+             *as = args_next(m->args, "path", NULL, &own);
+  size_t size = strlen(m->pattern);
   if (!name || !as || (size_t)own > size) return ampc_fail(AMPC_BAD_USAGE, "no tokenizer is given");
-  size_t folder = *name == '/' ? 0 : size - (size_t)own;
   if (*name != '/' && *as == '/')
     return ampc_fail(AMPC_BAD_USAGE,
-                     "the path %s begins with /, so `tokenizer` must begin with / too", path);
-  int written = snprintf(out, TEXTS_PATH, "%.*s%.*s", (int)folder, path, n, name);
-  return written < TEXTS_PATH ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "%s is too long", name);
+                     "the path %s begins with /, so `tokenizer` must begin with / too", m->pattern);
+  snprintf(m->tokenizer, TEXTS_PATH, "%.*s%.*s", *name == '/' ? 0 : (int)size - own, m->pattern, n,
+           name);
+  return AMPC_OK;
 }
 
 /* Appends what the ids depend on besides the tokenizer; returns the bytes of all files, or -1. */
-static int64_t describe(FILE *to, const glob_t *files, const char *args)
+static int64_t describe(const Making *m, FILE *to)
 {
-  static const char *const apart[] = {"length=", "random=", "of=", "path=", "tokenizer="};
+  static const char apart[] = "length= random= of= path= tokenizer= ";
   int64_t bytes = 0;
   fputs(TEXTS_MAGIC "\n", to);
-  for (const char *line = args; *line;) {
-    size_t n = strcspn(line, "\n"), i = 0;
-    while (i < 5 && strncmp(line, apart[i], strlen(apart[i])) != 0) i++;
-    if (i == 5) fprintf(to, "%.*s\n", (int)n, line);
+  for (const char *line = m->args; *line;) {
+    size_t n = strcspn(line, "\n");
+    char name[16];
+    snprintf(name, sizeof name, "%.*s ", (int)strcspn(line, "=") + 1, line);
+    if (!strstr(apart, name)) fprintf(to, "%.*s\n", (int)n, line);
     line += n + (line[n] != 0);
   }
-  for (size_t i = 0; i < files->gl_pathc; i++) {
+  for (size_t i = 0; i < m->files.gl_pathc; i++) {
     struct stat is;
-    char *real = realpath(files->gl_pathv[i], NULL);
+    char *real = realpath(m->files.gl_pathv[i], NULL);
     if (!real || stat(real, &is) != 0) return -1;
     fprintf(to, "%s\n%lld %lld.%ld\n", real, (long long)is.st_size, (long long)is.st_mtim.tv_sec,
             is.st_mtim.tv_nsec);
@@ -345,85 +355,33 @@ static int64_t describe(FILE *to, const glob_t *files, const char *args)
   return bytes;
 }
 
-static bool is_there(const char *file)
+static ampc_status find_ids(Making *m, bool make, char file[TEXTS_PATH])
 {
-  return utimensat(AT_FDCWD, file,
-                   (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}}, 0) == 0;
-}
-
-static ampc_status make_file(Making *m, const Cache *cache, const char *file, const glob_t *files,
-                             const char *tokenizer, const char *bytes, size_t n)
-{
-  char temporary[CACHE_PATH];
-  ampc_status status = cache_begin(cache, temporary);
-  if (status) return status;
-  m->to = fopen(temporary, "wb");
-  status = m->to ? write_ids(m, files, tokenizer, bytes, n)
-                 : ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", temporary, strerror(errno));
-  if (m->to && fclose(m->to) != 0 && !status)
-    status = ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", temporary, strerror(errno));
-  if (!status && rename(temporary, file) != 0)
-    status = ampc_fail(AMPC_BAD_FILE, "cannot write %s: %s", file, strerror(errno));
-  if (status)
-    unlink(temporary);
-  else
-    cache_prune(file);
-  return status;
-}
-
-/* Makes the file, unless another process does: then waits for it. */
-static ampc_status make_once(const char *path, const char *args, const Cache *cache,
-                             const char *file, const glob_t *files, int64_t size,
-                             const char *tokenizer, const char *bytes, size_t n)
-{
-  Making m = {.args = args, .path = path, .begun = seconds_now()};
-  char shown[AMPC_BYTES_ROOM];
-  int fd = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    fprintf(stderr, "note: another process is tokenizing; this one waits\n");
-    flock(fd, LOCK_EX);
-  }
-  ampc_status status = AMPC_OK;
-  if (!is_there(file)) {
-    if (size >= LARGE)
-      fprintf(stderr, "note: tokenizing %s: %s; later runs use its ids in %s\n", path,
-              ampc_bytes_text(size, shown), cache->folder);
-    status = make_file(&m, cache, file, files, tokenizer, bytes, n);
-  }
-  if (fd >= 0) close(fd);
-  return status;
-}
-
-static ampc_status find_ids(const char *path, const char *args, bool make, const glob_t *files,
-                            char file[TEXTS_PATH])
-{
-  char tokenizer[TEXTS_PATH], key[33], *identity = NULL, *bytes;
+  char key[33], *identity = NULL, *bytes = NULL;
   size_t size;
   int64_t n, total = -1;
   Cache cache;
-  ampc_status status = tokenizer_path(path, args, tokenizer);
-  if (!status) status = file_read(FILE_DATA, tokenizer, &bytes, &n);
+  ampc_status status = find_tokenizer(m);
+  if (!status) status = file_read(FILE_DATA, m->tokenizer, &bytes, &n);
   if (status) return status;
   FILE *to = open_memstream(&identity, &size);
-  if (to) total = describe(to, files, args);
+  if (to) total = describe(m, to);
   if (!to || fclose(to) != 0 || total < 0)
-    status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", path, strerror(errno));
+    status = ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", m->pattern, strerror(errno));
+  if (!status) status = cache_open(&cache);
   if (!status) {
     cache_key(bytes, (size_t)n, identity, key);
-    status = cache_open(&cache);
-  }
-  if (!status && cache.temporary)
-    status = ampc_fail(AMPC_BAD_FILE,
-                       "no folder for the ids of %s: set XDG_CACHE_HOME to one that "
-                       "can be written",
-                       path);
-  if (!status) {
     cache_path(&cache, key, "ids", file);
-    bool there = is_there(file);
-    if (!there && !make) *file = 0;
-    if (!there && make)
-      status = make_once(path, args, &cache, file, files, total, tokenizer, bytes, (size_t)n);
     cache_close(&cache);
+    if (cache.temporary)
+      status = ampc_fail(AMPC_BAD_FILE,
+                         "%s: no folder for its ids: set XDG_CACHE_HOME to one that "
+                         "can be written",
+                         m->pattern);
+    else if (is_there(file) || !make)
+      *file = access(file, F_OK) == 0 ? *file : 0;
+    else
+      status = make_file(m, cache.folder, file, total, bytes, (size_t)n);
   }
   free(identity);
   free(bytes);
@@ -433,10 +391,10 @@ static ampc_status find_ids(const char *path, const char *args, bool make, const
 static ampc_status find(const char *path, const char *args, bool make, char file[TEXTS_PATH],
                         const char **why)
 {
-  glob_t files = {0};
-  ampc_status status = find_files(path, &files);
-  if (!status) status = find_ids(path, args, make, &files, file);
-  globfree(&files);
+  Making m = {.pattern = path, .args = args};
+  ampc_status status = find_files(path, &m.files);
+  if (!status) status = find_ids(&m, make, file);
+  globfree(&m.files);
   *why = ampc_last_error();
   return status;
 }
