@@ -97,7 +97,8 @@ def check_refused():
     refuses('template "llama" is none of chatml, llama3, gemma, mistral, plain', [good], 'length=8, template="llama"')
     refuses("has no token <|user|>, which template of the job needs", [good], 'length=8, template="<|user|>{prompt}{answer}"')
     refuses("pad: the tokenizer has no token <pad>", [good], 'length=8, template="chatml", pad="<pad>"')
-    refuses('jsonl needs pad="TOKEN"', [good], 'length=8, template="{prompt}{answer}"')
+    for own in ("{prompt}{answer}", "{prompt}{answer}User:", "{prompt}{answer}<no>"):
+        refuses('jsonl needs pad="TOKEN"', [good], f'length=8, template="{own}"')
     with open("tokenizer.json", "w", encoding="utf-8") as f:
         f.write(tokenizer("gemma"))
     refuses("in template gemma messages of user and assistant take turns", [{"messages": [user, user]}],

@@ -99,6 +99,9 @@ def check_program():
     run("sh", "-c", f'"{AMPC}" -o job.c job.amp && $("{AMPC}" --build-line -o job.c job.amp | sed "s/-O3/-O1/")')
     lost = run("./job", "-q", "--seed", "1", "--device", "cpu").stdout
     assert lost == run(AMP, "train", "-q", "--seed", "1", "--device", "cpu", "job.amp").stdout
+    assert "libpcre2" in run("ldd", "job").stdout
+    run("sh", "-c", f'"{AMPC}" -o raw.c raw.amp && $("{AMPC}" --build-line -o raw.c raw.amp | sed "s/-O3/-O1/")')
+    assert "libpcre2" not in run("ldd", "raw").stdout, "a program that reads no text needs no tokenizers"
     before = cached()
     with open("a0.txt", "ab") as f:
         f.write(b" and some more words, that nobody has read before" * 20)

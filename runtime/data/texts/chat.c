@@ -148,18 +148,14 @@ static Span trimmed(Span s, bool begin)
   return s;
 }
 
-/* Finds the token after an answer, and what the tokenizer adds before a text. */
+/* Finds the token after an answer, which ends in > or ], and what the tokenizer adds before a
+ * text. */
 static ampc_status find_added(Chat *c)
 {
-  Ids ids = {0};
-  Span after = trimmed(c->role[ROLE_answer].after, false);
-  TextPart one = {after.at, after.n, false, 0};
-  ampc_status status = after.n ? tokenizer_encode_parts(c->t, &one, 1, &ids) : AMPC_OK;
-  if (ids.n) c->end = ids.at[0];
-  free(ids.at);
-  if (!status && c->flags & OPEN)
-    status = tokenizer_encode_piece(c->t, "", 0, ENCODE_before, &c->open);
-  return status;
+  Span after = trimmed(c->role[ROLE_answer].after, true);
+  for (size_t n = 1; n <= after.n && c->end == UINT32_MAX; n++)
+    if (strchr(">]", after.at[n - 1])) c->end = tokenizer_id(c->t, after.at, n);
+  return c->flags & OPEN ? tokenizer_encode_piece(c->t, "", 0, ENCODE_before, &c->open) : AMPC_OK;
 }
 
 ampc_status chat_open(Tokenizer *t, const char *name, const char *text, Chat **out)
