@@ -45,9 +45,7 @@ struct Chat {
   uint32_t end;
   TextPart *part;
   size_t n, cap;
-  size_t answers;  /* of a record */
-  bool *is_answer; /* of a part */
-  size_t answer_cap;
+  size_t answers; /* of a record */
 };
 
 static ampc_status no_memory(void)
@@ -88,7 +86,7 @@ static ampc_status check_tokens(const Chat *c, const char *name, Span text)
     while (i + n < text.n && text.at[i + n] > ' ' && text.at[i + n - 1] != '>') n++;
     if (text.at[i + n - 1] != '>') continue;
     Ids ids = {0};
-    TextPart one = {text.at + i, n, false, 0};
+    TextPart one = {.at = text.at + i, .n = n};
     uint32_t id = tokenizer_id(c->t, one.at, n);
     ampc_status status = tokenizer_encode_parts(c->t, &one, 1, &ids);
     bool good = ids.n == 1 && ids.at[0] == id;
@@ -186,7 +184,6 @@ void chat_close(Chat *c)
   free(c->owned);
   free(c->open.at);
   free(c->part);
-  free(c->is_answer);
   free(c);
 }
 
@@ -197,18 +194,16 @@ uint32_t chat_end(const Chat *c)
 
 /* ---- parts ---- */
 
-static ampc_status add_part(Chat *c, Span text, bool plain, bool answer)
+static ampc_status add_part(Chat *c, Span text, bool plain, bool placed)
 {
-  if (!grow(&c->part, &c->cap, c->n + 1, sizeof *c->part) ||
-      !grow(&c->is_answer, &c->answer_cap, c->n + 1, sizeof *c->is_answer))
-    return no_memory();
-  c->is_answer[c->n] = answer;
-  c->part[c->n++] = (TextPart){text.n ? text.at : "", text.n, plain, 0};
+  if (!grow(&c->part, &c->cap, c->n + 1, sizeof *c->part)) return no_memory();
+  c->part[c->n++] =
+      (TextPart){.at = text.n ? text.at : "", .n = text.n, .plain = plain, .placed = placed};
   return AMPC_OK;
 }
 
-/* Adds a message. The answer and the token that ends it are what the loss counts; blanks after that
- * token are not. */
+/* Adds a message. The answer and the token that ends it are what the loss counts, without blanks
+ * after that token: two parts are placed, the answer and what follows. */
 static ampc_status add_message(Chat *c, Role role, Span inside, Span content)
 {
   bool answer = role == ROLE_answer;
@@ -220,8 +215,9 @@ static ampc_status add_message(Chat *c, Role role, Span inside, Span content)
   if (!status && inside.n) status = add_part(c, inside, true, false);
   if (!status && inside.n) status = add_part(c, c->role[ROLE_system].after, false, false);
   if (!status) status = add_part(c, content, true, answer);
-  if (!status) status = add_part(c, end, false, answer);
-  return status ? status : add_part(c, (Span){end.at + end.n, t->after.n - end.n}, false, false);
+  if (!status) status = add_part(c, end, false, false);
+  if (status || !answer) return status;
+  return add_part(c, (Span){end.at + end.n, t->after.n - end.n}, false, true);
 }
 
 static ampc_status begin_parts(Chat *c)
@@ -399,10 +395,12 @@ ampc_status chat_record(Chat *c, const char *json, size_t n, const char *args, I
   if (!status) status = take_record(&r, record, args);
   if (!status) status = encode(c, out);
   json_decref(record);
-  for (size_t i = 0; i < c->n && !status; i++) {
-    size_t end = i + 1 < c->n ? c->part[i + 1].first : out->n;
-    for (size_t id = c->part[i].first; id < end && c->is_answer[i]; id++)
+  for (size_t i = 0, from = 0, answer = false; i < c->n && !status; i++) {
+    if (!c->part[i].placed) continue;
+    for (size_t id = from; answer && id < c->part[i].first; id++)
       out->at[id] |= (uint32_t)TEXTS_ANSWER;
+    from = c->part[i].first;
+    answer = !answer;
   }
   return status;
 }

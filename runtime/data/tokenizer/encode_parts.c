@@ -29,7 +29,8 @@ static ampc_status find_first(Tokenizer *t, const Ids *all, size_t begun, size_t
     from = ends->at[i];
     *first = ends->at[i + 1];
   }
-  if (from == at) return AMPC_OK;
+  if (at == t->marks->n) *first = all->n;
+  if (from == at || at == t->marks->n) return AMPC_OK;
   Marks marks = *t->marks;
   const Marks *before = t->marks;
   Ids ids = {0};
@@ -51,7 +52,7 @@ static ampc_status encode_marked(Tokenizer *t, TextPart *parts, size_t n, Ids *o
   t->out = out;
   ampc_status status = added_split(t, false, false, (View){t->marks->text, t->marks->n, true});
   for (size_t i = 0; i < n && !status; i++) {
-    status = find_first(t, out, begun, at, &parts[i].first);
+    if (parts[i].placed) status = find_first(t, out, begun, at, &parts[i].first);
     at += parts[i].n;
   }
   return status;

@@ -46,6 +46,7 @@ typedef struct TextPart {
   const char *at; /* UTF-8 */
   size_t n;
   bool plain;   /* special tokens that it contains, or shares with other parts, are text */
+  bool placed;  /* `first` is wanted */
   size_t first; /* set: index in `out` of the first id that differs if the text ends before it */
 } TextPart;
 /* Encodes the text that the parts form together. Adds nothing around it. */
