@@ -28,9 +28,12 @@ typedef struct JobText { /* what sources of text say */
   bool unsure; /* two sources differ, or an argument is no text */
 } JobText;
 
-/* Returns the text that an argument is: a literal, or a const with one. NULL: it is none. */
+/* Returns the text that an argument is: a literal, or a const with one, also of -D. NULL: it is
+ * none. */
 static const char *text_of(const Compile *c, const Expr *e)
 {
+  for (uint32_t i = 0; e->kind == EXPR_name && i < c->options.n_consts; i++)
+    if (strcmp(c->options.consts[i].key, e->as.name) == 0) return c->options.consts[i].value;
   for (uint32_t i = 0; e->kind == EXPR_name && i < c->ast->n; i++) {
     const Decl *d = c->ast->at[i];
     if (d->kind == DECL_const && strcmp(d->name.text, e->as.name) == 0) e = d->as.constant.value;
@@ -47,7 +50,12 @@ static void take_argument(const Compile *c, const Expr *e, const char **to, JobT
 
 static void take_call(const Compile *c, const Expr *e, JobText *out)
 {
-  while (e->kind == EXPR_index) e = e->as.index.base;
+  bool method;
+  while ((method = e->kind == EXPR_call && e->as.call.callee->kind == EXPR_attr) ||
+         e->kind == EXPR_index)
+    e = method ? e->as.call.callee->as.attr.base : e->as.index.base;
+  for (uint32_t i = 0; e->kind == EXPR_tuple && i < e->as.args.n; i++)
+    take_call(c, e->as.args.at[i].value, out);
   bool chat = strcmp(called_name(e), "jsonl") == 0;
   if (!chat && strcmp(called_name(e), "text") != 0) return;
   for (uint32_t i = 0; i < e->as.call.args.n; i++) {

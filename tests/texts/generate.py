@@ -31,6 +31,7 @@ CHATS = """ids, mask = jsonl("chats.jsonl", tokenizer=TOKENS, template="chatml",
   return ids[:, :-1], where(mask[:, 1:], ids[:, 1:], -100).to(i64)"""
 TEXT = """ids = text("a.txt", TOKENS, length=L + 1)
   return ids[:, :-1], ids[:, 1:].to(i64)"""
+TWO = """return text("a.txt", TOKENS, length=L), text("a.txt", "other.json", length=L).to(i64)"""
 
 
 def run(*command, status=0, says="", prints=None):
@@ -66,6 +67,7 @@ def main():
         own = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n{answer}<|im_end|>"
         ask("Two?", "--chat", "--template", own, "--tokenizer", "tokenizer.json", prints="Yes, two.\n")
         ask("Two?", "--chat", "--template", "llama3", status=3, says="has no token <|begin_of_text|>")
+        ask("Two?", "--chat", "-D", "TOKENS=other.json", status=3, says="other.json: No such file")
         ask("Two?", "--template", "chatml", status=2, says="--template needs --chat")
         ask("Two?", "--tokenizer", "absent.json", status=3, says="absent.json: No such file")
         with open("bare.amp", "w", encoding="utf-8") as f:
@@ -76,7 +78,7 @@ def main():
         train(TEXT, "The dog and the cat sat on the mat and slept. " * 30, "a.txt")
         ask("The dog and", n="9", prints="The dog and the cat sat on the mat")
         with open("two.amp", "w", encoding="utf-8") as f:
-            f.write(JOB % TEXT.replace("return", 'other = text("a.txt", "other.json", length=9)\n  return'))
+            f.write(JOB % TWO)
         ask("The dog", job="two.amp", status=2, says="do not name one tokenizer")
         with open("bytes.bin", "wb") as f:
             f.write(b"\1\0\2\0")
