@@ -16,7 +16,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_AMPC_PACKAGE_NAME ampc)
-set(CPACK_DEBIAN_AMPC_PACKAGE_DEPENDS "gcc, libc6-dev, zlib1g-dev, libjansson-dev, libxxhash-dev")
+set(CPACK_DEBIAN_AMPC_PACKAGE_DEPENDS "gcc, libc6-dev, zlib1g-dev, libjansson-dev, libxxhash-dev, libpcre2-dev, libutf8proc-dev")
 set(CPACK_DEBIAN_AMPC_PACKAGE_RECOMMENDS "libjpeg62-turbo, libpng16-16, libwebp7, libtiff6") # amp loads them when a job reads pictures
 set(CPACK_DEBIAN_AMPC_PACKAGE_SUGGESTS "ampc-mpi, cmake, pkg-config, dataset-fashion-mnist")
 if(TARGET ampcmpi)

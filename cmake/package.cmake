@@ -8,12 +8,14 @@ string(REGEX REPLACE ".* " "" major "${major}")
 set(AMPC_LIBRARIES z :libdnnl.so.${major} gomp jansson xxhash pthread dl m)
 set(AMPC_OWN_LIBRARIES ${AMPC_LIBRARIES}) # of programs without oneDNN
 list(REMOVE_ITEM AMPC_OWN_LIBRARIES :libdnnl.so.${major} gomp)
+# Of programs that read text. The linker leaves these out of all others: one option, so that nothing comes between.
+set(AMPC_TEXT_LIBRARIES --push-state,--as-needed,-lpcre2-8,-lutf8proc,--pop-state)
 foreach(kind "" OWN_)
   list(TRANSFORM AMPC_${kind}LIBRARIES PREPEND -l OUTPUT_VARIABLE AMPC_${kind}LINE)
   list(JOIN AMPC_${kind}LINE " " AMPC_${kind}LINE)
 endforeach()
 set_source_files_properties(compiler/cli/build_line.c PROPERTIES COMPILE_DEFINITIONS
-  "AMPC_LIBRARIES=\"${AMPC_LINE}\";AMPC_OWN_LIBRARIES=\"${AMPC_OWN_LINE}\";AMPC_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
+  "AMPC_LIBRARIES=\"${AMPC_LINE}\";AMPC_OWN_LIBRARIES=\"${AMPC_OWN_LINE}\";AMPC_TEXT_LIBRARIES=\"${AMPC_TEXT_LIBRARIES}\";AMPC_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
 set(ranks "no, built without MPI")
 if(TARGET ampcmpi)
@@ -29,10 +31,10 @@ list(JOIN names ";\n  " names)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${EXPORTED})
 file(CONFIGURE OUTPUT ${GENERATED}/exports.map CONTENT "AMPC_${AMPC_SOVERSION} {\nglobal:\n  @names@;\nlocal:\n  *;\n};\n")
 # In a folder of its own, so that -lampcrt with the build folder means the archive.
-add_library(ampc_shared SHARED ${LINKED_OBJECT} $<TARGET_OBJECTS:ampconednn>)
+add_library(ampc_shared SHARED ${LINKED_OBJECT} $<TARGET_OBJECTS:ampconednn> ${TEXTS_OBJECT})
 set_target_properties(ampc_shared PROPERTIES OUTPUT_NAME ampcrt LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
   SOVERSION ${AMPC_SOVERSION} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/shared)
-target_link_libraries(ampc_shared PRIVATE ${AMPC_LIBRARIES})
+target_link_libraries(ampc_shared PRIVATE pcre2-8 utf8proc ${AMPC_LIBRARIES})
 target_link_options(ampc_shared PRIVATE -Wl,--version-script=${GENERATED}/exports.map)
 set_property(TARGET ampc_shared APPEND PROPERTY LINK_DEPENDS ${GENERATED}/exports.map)
 install(TARGETS ampc_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -52,6 +52,7 @@ ROOMS = {
     "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",
     "runtime/data/tokenizer": "",
+    "runtime/data/texts": "runtime/data/formats runtime/data/tokenizer",
     "runtime/data": "runtime/data/formats",
     "runtime/ranks": "runtime",
     "runtime/cpu": "runtime runtime/ranks",
@@ -61,10 +62,11 @@ ROOMS = {
     "runtime/train": "runtime runtime/ranks state",
     "runner": "compiler/cli compiler/diag runtime/ranks",
     "runner/pages": "compiler/cli compiler/help compiler/syntax runner",
-    "runner/jit": "compiler/kernel compiler/nvrtc runtime",
+    "runner/jit": "compiler/kernel compiler/nvrtc",
     "runner/cost": "compiler/cost",
     "runner/job": "compiler/cli compiler/cost runtime/train",
-    "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/state",
+    "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/data/texts"
+                    " runtime/data/tokenizer runtime/state",
     "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/facts compiler/kernel compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime"

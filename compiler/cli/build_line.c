@@ -187,6 +187,8 @@ bool build_line(const CommandLine *cmd, Text *out)
     add_word(out, "-L", b.library);
     /* the archive, which a program does not need when it runs; a shared library may be there too */
     text_printf(out, " -l:libampcrt.a %s", cmd->is_static ? "-l:libampcstatic.a " : "");
+    text_printf(out, "%s" AMPC_TEXT_LIBRARIES " ",
+                target->kind == TARGET_cuda ? "-Xlinker " : "-Wl,");
     text_puts(out, cmd->options.no_onednn ? AMPC_OWN_LIBRARIES : AMPC_LIBRARIES);
   }
   text_puts(out, "\n");

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "explain.h"
+#include "compiler/graph/shares.h"
 
 /* ---- words ---- */
 
@@ -232,6 +233,27 @@ static void say_state(Explanation *e)
   say(e, t.at);
 }
 
+/* Says what frozen weights cost, if any are stored in 16 bits. */
+static void say_frozen(Explanation *e)
+{
+  const Graph *g = e->c->graph;
+  uint32_t n = 0, trained = 0;
+  int64_t bytes = 0, numbers = 0;
+  for (uint32_t i = 0; i < share_params(g); i++) {
+    const Parameter *p = &g->params.at[i];
+    int64_t elements = dims_product(p->dim, p->rank);
+    n += p->fixed;
+    bytes += p->fixed ? elements * ir_dtype_size(e->c, p->dtype) : 0;
+    trained += p->optimizer >= 0;
+    numbers += p->optimizer >= 0 ? elements : 0;
+  }
+  if (!n) return;
+  say(e, arena_printf(e->c->arena,
+                      "%u frozen parameters are stored in 16 bits, %s, without masters, gradients "
+                      "and moments; %u parameters train, %lld numbers",
+                      n, bytes_text(e->c->arena, (double)bytes), trained, (long long)numbers));
+}
+
 void explain_answer(Explanation *e)
 {
   const ExplainBlock *b = &e->blocks.at[0];
@@ -240,4 +262,5 @@ void explain_answer(Explanation *e)
   say_sizes(e, b);
   say_widened(e);
   say_state(e);
+  say_frozen(e);
 }

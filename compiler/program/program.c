@@ -217,6 +217,14 @@ static void put_settings(Printer *p, const ampc_program *g)
   EMIT(p, "};\n");
 }
 
+static bool reads_text(const ampc_program *g)
+{
+  bool found = false;
+  for (uint32_t i = 0; i < g->n_sources; i++)
+    found |= g->sources[i].kind == AMPC_SOURCE_TEXT || g->sources[i].kind == AMPC_SOURCE_JSONL;
+  return found;
+}
+
 static void put_source(Printer *p, Text *t, const void *row)
 {
   static const char *const kinds[] = {
@@ -441,9 +449,9 @@ static void put_program(Printer *p, const ampc_program *g)
   const char *members =
       g->members > 1 ? arena_printf(p->c->arena, ", .members = %u", g->members) : "";
   const char *links = is_cpu_target(p->c) && !g->own_products ? ", .links = &ampc_onednn" : "";
-  EMIT(p, "%s%s%s};\n",
+  EMIT(p, "%s%s%s%s};\n",
        is_cpu_target(p->c) ? ".processor = AMPC_PROCESSOR" : ".find_kernel = find_kernel", links,
-       members);
+       reads_text(g) ? ", .texts = &ampc_texts" : "", members);
   p->indent--;
 }
 

@@ -7,87 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "compiler/cli/option_table.h"
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/shown.h"
 #include "runtime/plan/types.h"
 #include "sample.h"
 
-enum { MOST_PROMPT = 1 << 28, BYTES = 256 };
+enum { BYTES = 256 };
 static const uint64_t stream = 0x74657874; /* stream of random numbers: "text" in ASCII */
-
-/* ---- the command line ---- */
-
-int generate_check(const InferCommand *cmd)
-{
-  static const char program[] = "amp infer";
-  if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
-    return usage_error(program,
-                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
-  if (cmd->prompt && !*cmd->prompt)
-    return usage_error(program, "--prompt is empty; give at least one token to continue from");
-  return 0;
-}
-
-/* ---- the prompt ---- */
-
-static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int64_t n)
-{
-  t->at = arena_array(c->arena, int64_t, (size_t)n);
-  t->n = n;
-  for (int64_t i = 0; i < n; i++) t->at[i] = (unsigned char)bytes[i];
-  return AMPC_OK;
-}
-
-/* Reads the tokens of a file: 16 bits each, little-endian, like the files of a `tokens` source. */
-static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
-                               int64_t n)
-{
-  if (n % 2)
-    return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of 2 bytes",
-                     file, (long long)n);
-  t->numbers = true;
-  t->n = n / 2;
-  t->at = arena_array(c->arena, int64_t, (size_t)t->n);
-  for (int64_t i = 0; i < t->n; i++)
-    t->at[i] = (unsigned char)bytes[2 * i] | (unsigned char)bytes[2 * i + 1] << 8;
-  return AMPC_OK;
-}
-
-static ampc_status read_prompt(InferCommand *cmd, Compile *c)
-{
-  const char *file = cmd->prompt_file;
-  if (!file) return take_bytes(c, &cmd->text, cmd->prompt, (int64_t)strlen(cmd->prompt));
-  char *bytes;
-  int64_t n;
-  size_t length = strlen(file);
-  const char *why = file_read_any(FILE_PROMPT, file, MOST_PROMPT, &bytes, &n);
-  if (why) return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", file, why);
-  bool tokens = length > 4 && strcmp(file + length - 4, ".bin") == 0;
-  ampc_status status =
-      tokens ? take_tokens(c, &cmd->text, file, bytes, n) : take_bytes(c, &cmd->text, bytes, n);
-  free(bytes);
-  if (!status && !cmd->text.n)
-    status =
-        ampc_fail(AMPC_BAD_FILE, "%s is empty; give at least one token to continue from", file);
-  return status;
-}
-
-ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
-{
-  if (block->params.n != 1)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "--generate: infer `%s` has %u arguments; expected one, the tokens of a text: "
-                     "i64[1, S]",
-                     block->name.text, block->params.n);
-  ampc_status status = read_prompt(cmd, c);
-  c->options.text_from = cmd->text.n;
-  c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
-  return status;
-}
 
 /* ---- checks of the blocks ---- */
 
@@ -162,18 +90,19 @@ static ampc_status check_prompt(const Generation *t)
 {
   const PromptText *prompt = &t->cmd->text;
   const char *name = t->program->blocks[0].call;
-  if (!prompt->numbers && t->vocabulary > BYTES)
+  if (!prompt->numbers && !prompt->tokenizer && t->vocabulary > BYTES)
     return ampc_fail(AMPC_BAD_USAGE,
                      "--generate: infer `%s` has a vocabulary of %lld tokens, so a prompt cannot "
-                     "be bytes of text: give token numbers in a file, --prompt-file FILE.bin",
+                     "be bytes of text: --tokenizer FILE makes tokens of it; or give token numbers "
+                     "in a file, --prompt-file FILE.bin",
                      name, (long long)t->vocabulary);
   for (int64_t i = 0; i < prompt->n; i++)
     if (prompt->at[i] >= t->vocabulary)
       return ampc_fail(
           AMPC_BAD_USAGE,
           "--generate: %s %lld of the prompt is %lld; infer `%s` takes numbers below %lld",
-          prompt->numbers ? "token" : "byte", (long long)i, (long long)prompt->at[i], name,
-          (long long)t->vocabulary);
+          prompt->numbers || prompt->tokenizer ? "token" : "byte", (long long)i,
+          (long long)prompt->at[i], name, (long long)t->vocabulary);
   if (t->result->rank == 3 || prompt->n >= t->most) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
@@ -295,6 +224,34 @@ typedef struct Written { /* the part of the text that has been printed */
   bool terminal;
 } Written;
 
+/* Prints the new end of the text of all tokens. Bytes of a character that is not whole yet, at the
+ * end, wait. In a chat the text begins with the answer. */
+static ampc_status put_decoded(const Generation *t, Written *w, bool end)
+{
+  const PromptText *prompt = &t->cmd->text;
+  int64_t first = prompt->chat ? prompt->n : 0, n = t->n - first;
+  uint32_t *ids = malloc((size_t)(n + 1) * sizeof *ids);
+  char *text = NULL, escape[AMPC_ESCAPE_ROOM];
+  size_t size = 0;
+  for (int64_t i = 0; i < n && ids; i++) ids[i] = (uint32_t)t->token[first + i];
+  ampc_status status =
+      ids ? tokenizer_decode(prompt->tokenizer, ids, (size_t)n, false, &text, &size)
+          : ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
+  free(ids);
+  bool waits = !status && !end && size >= 3 && memcmp(text + size - 3, "\uFFFD", 3) == 0;
+  for (size_t i = (size_t)w->n, each; !status && !waits && i < size; i += each) {
+    each = ampc_character(text + i, size - i, escape);
+    bool shown = w->terminal && *escape && text[i] != '\n' && text[i] != '\t';
+    if (shown)
+      fputs(escape, stdout);
+    else
+      fwrite(text + i, 1, each, stdout);
+  }
+  if (!status && !waits && (int64_t)size > w->n) w->n = (int64_t)size;
+  free(text);
+  return status;
+}
+
 /* Prints whole UTF-8 characters, with control characters escaped so that the terminal does not
  * interpret them. An incomplete character waits for its remaining bytes, at most three. */
 static void put_shown(const Generation *t, Written *w, bool end)
@@ -321,7 +278,10 @@ static void put_shown(const Generation *t, Written *w, bool end)
 
 static ampc_status put_text(const Generation *t, Written *w, bool end)
 {
-  if (!t->cmd->text.numbers && w->terminal) {
+  if (t->cmd->text.tokenizer) {
+    ampc_status status = put_decoded(t, w, end);
+    if (status) return status;
+  } else if (!t->cmd->text.numbers && w->terminal) {
     put_shown(t, w, end);
   } else {
     for (; w->n < t->n; w->n++)
@@ -330,7 +290,7 @@ static ampc_status put_text(const Generation *t, Written *w, bool end)
       else
         putchar((int)t->token[w->n]);
   }
-  if (end && (w->terminal || t->cmd->text.numbers)) putchar('\n');
+  if (end && (w->terminal || t->cmd->text.numbers || t->cmd->text.chat)) putchar('\n');
   if (fflush(stdout) == 0 && !ferror(stdout)) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED, "standard output cannot be written");
 }
@@ -342,14 +302,17 @@ ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
   double begun = seconds_now();
   ampc_status status = text_open(&t);
   if (!status) status = put_text(&t, &w, false);
-  for (uint32_t i = 0; i < cmd->generate && !status; i++) {
+  uint32_t i = 0;
+  for (bool end = false; !end && !status; i++) {
     status = next_token(&t);
-    if (!status) status = put_text(&t, &w, i + 1 == cmd->generate);
+    bool stop = !status && t.token[t.n - 1] == cmd->text.stop;
+    end = stop || i + 1 == cmd->generate;
+    if (!status) status = put_text(&t, &w, end);
   }
   double taken = seconds_now() - begun;
   if (!status && !cmd->quiet)
-    fprintf(stderr, "%u tokens in %.2f s (%.1f a second)\n", cmd->generate, taken,
-            cmd->generate / (taken > 0 ? taken : 1e-9));
+    fprintf(stderr, "%u tokens in %.2f s (%.1f a second)\n", i, taken,
+            i / (taken > 0 ? taken : 1e-9));
   text_close(&t);
   return status;
 }

@@ -120,6 +120,15 @@ static const OptionRow infer_options[] = {
      .with = "generate", .without = "prompt-file"},
     {"prompt-file", 0, "FILE", "a file with the beginning: bytes, or tokens of 16 bits (.bin)",
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
+    {"tokenizer", 0, "FILE",
+     "the prompt is text for this tokenizer.json or .model (default: that of the job's text or "
+     "jsonl)",
+     .kind = OPTION_text, FIELD(tokenizer), .with = "generate"},
+    {"chat", 0, NULL,
+     "the prompt is a question: print its answer, by the template of the job's jsonl",
+     .kind = OPTION_flag, FIELD(chat), .with = "generate"},
+    {"template", 0, "TEXT", "another template, as jsonl reads it", .kind = OPTION_text,
+     FIELD(template), .with = "chat"},
     {"temperature", 0, "T",
      "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
      .kind = OPTION_call, .read = read_temperature, .with = "generate"},
@@ -260,6 +269,7 @@ int infer_main(int argc, char **argv)
     read_names(arena, &cmd);
     Compile *c = compile_create(&cmd.compile);
     status = compile_and_run(c, &cmd);
+    tokenizer_close(cmd.text.tokenizer);
     compile_destroy(c);
   }
   arena_destroy(arena);

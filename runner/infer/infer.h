@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "ampc_rt.h"
 #include "compiler/driver.h"
+#include "runtime/data/tokenizer/tokenizer.h"
 
 typedef struct InferInput { /* --input [NAME=]FILE */
   const char *name, *file;  /* name NULL: the only argument */
@@ -15,7 +16,10 @@ typedef struct InferOutput { /* --output and --png [NAME=]FILE */
 
 typedef struct PromptText { /* the prompt of --generate */
   int64_t *at, n;
-  bool numbers; /* tokens of a file, not bytes */
+  bool numbers;         /* tokens of a file, not bytes */
+  Tokenizer *tokenizer; /* NULL: there is none */
+  bool chat;            /* the prompt is a question; only its answer is printed */
+  int64_t stop;         /* the token that ends the answer; -1: none does */
 } PromptText;
 
 typedef struct InferCommand {
@@ -31,7 +35,8 @@ typedef struct InferCommand {
   bool ranged;      /* `low` is black and `high` is white; else 0 and 1 */
   double low, high;
   uint32_t generate, top_k; /* 0: not given */
-  const char *prompt, *prompt_file;
+  const char *prompt, *prompt_file, *tokenizer, *template;
+  bool chat;
   double temperature;
   bool has_temperature;
   PromptText text;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/kernel/kernels.h"
 #include "inspect.h"

@@ -1,7 +1,7 @@
 /* Builds and loads the kernels of a plan; see jit.h. */
 #include "jit.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "compiler/kernel/kernels.h"
 #include "jit_cuda.h"
 #include "notice.h"

@@ -6,7 +6,7 @@
 #include "jit_cuda.h"
 #include "notice.h"
 #include "runtime/base/interrupt.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "compiler/nvrtc/nvrtc.h"
 #include "compiler/kernel/kernels.h"
 #include <pthread.h>

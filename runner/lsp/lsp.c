@@ -2,6 +2,7 @@
 #include "lsp.h"
 #include "compiler/cli/options.h"
 #include "runner/runner.h"
+#include "runtime/plan/formats.h"
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ int lsp_main(int argc, char **argv)
   int status = 0;
   bool good = options_read(&lsp_verb, arena, &operands, &cmd, &status);
   if (good) status = options_count_jobs(&lsp_verb, &operands, 0, 0);
+  ampc_texts_skip();
   signal(SIGPIPE, SIG_IGN); /* an editor or a worker may have gone */
   if (good && !status) status = lsp_serve(&cmd.compile, STDIN_FILENO, STDOUT_FILENO);
   arena_destroy(arena);

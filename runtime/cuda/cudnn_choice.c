@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cudnn_choice.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 
 typedef struct Scratch {
   struct Scratch *next;

@@ -16,6 +16,8 @@ extern "C" {
 
 /* Programs that use oneDNN refer to this (ampc_program.links), so that they link it. */
 extern const int ampc_onednn;
+/* The same for tokenizers (ampc_program.texts), in programs that read text. */
+extern const struct ampc_texts ampc_texts;
 
 /* ---- a runtime: one program on one device ---- */
 

@@ -146,6 +146,8 @@ typedef struct ampc_plateau { /* a setting that a run lowers when a metric stops
   ROW(CSV, csv)                                                                                    \
   ROW(RAW, raw)                                                                                    \
   ROW(TOKENS, tokens)                                                                              \
+  ROW(TEXT, text)                                                                                  \
+  ROW(JSONL, jsonl)                                                                                \
   ROW(CIFAR10, cifar10)                                                                            \
   ROW(IMAGES, images)
 

@@ -165,9 +165,10 @@ typedef struct ampc_program {
   const ampc_image *images; /* CUDA: images or find_kernel; CPU: neither */
   uint32_t n_images;
   ampc_find_kernel *find_kernel;
-  const char *processor; /* emitted for the CPU: AMPC_PROCESSOR in that file; else NULL */
-  const int *links;      /* emitted for the CPU with oneDNN: to ampc_onednn; else NULL */
-  uint32_t ranks;        /* processes for which ampc_process_bytes counts; 0 counts as 1 */
+  const char *processor;          /* emitted for the CPU: AMPC_PROCESSOR in that file; else NULL */
+  const int *links;               /* emitted for the CPU with oneDNN: to ampc_onednn; else NULL */
+  const struct ampc_texts *texts; /* emitted, with sources of text: to ampc_texts; else NULL */
+  uint32_t ranks;                 /* processes for which ampc_process_bytes counts; 0 counts as 1 */
   uint32_t members; /* shares of a batch that train together, in one process or several; 0 counts
                        as 1 */
 } ampc_program;

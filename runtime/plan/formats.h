@@ -46,6 +46,7 @@ struct ampc_format {
 
   bool works; /* producing a sample takes long, so several threads share a batch */
   bool alone; /* several files cannot form one source: a pattern must match one file */
+  bool packs; /* reads all files of a pattern as one; `path` is the pattern then */
   bool draws; /* draws random numbers, so each call in a job has its own stream */
 
   /* True: the arguments determine the whole header except the number of samples. Then `probe` with
@@ -94,6 +95,10 @@ AMPC_FORMATS(AMPC_FORMAT_TABLE)
 
 const ampc_format *ampc_format_of(ampc_source_kind kind); /* NULL: this kind has no reader */
 const ampc_format *ampc_format_find(const char *name);    /* "idx"; NULL: no such format */
+
+/* Says that reading headers must not take long: text that was never tokenized then has 0 samples,
+ * that is an unknown number. */
+void ampc_texts_skip(void);
 
 /* Sets the samples that a source uses of all its `samples`: its `part`. Of windows that overlap,
  * those that share rows with the next part are left out. */

@@ -70,7 +70,7 @@ GIVEN = {
     "auc.target": "(x > 0).to(i64)", "scores": "x", "in1_features": "6", "in2_features": "6", "linspace.start": "0.0", "inverse_sqrt_schedule.warmup": "10", "every": "10", "gamma": "0.5", "metric": "\"acc\"", "idx.shape": "[8]", "randint.size": "[2, 2]", "binary_cross_entropy_with_logits.target": "x",
 }
 # Sources: their files need not exist, because then only the number can be wrong.
-GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "cifar10", "images")}
+GIVEN |= {f"{source}.samples": "8" for source in ("idx", "npy", "npz", "safetensors", "csv", "raw", "tokens", "text", "jsonl", "cifar10", "images")}
 GIVEN |= {f"{source}.shape": "[8]" for source in ("npy", "npz", "safetensors", "raw")}
 GIVEN |= {"rotary_frequencies.dim": "4", "quantile.q": "0.5", "posinf": "1.0", "neginf": "-1.0"}
 GIVEN |= {"threshold": "0.5", "lerp.end": "x", "lerp.weight": "0.5", "repeats": "2", "upscale_factor": "2", "downscale_factor": "2",
@@ -82,7 +82,8 @@ GIVEN |= {"threshold": "0.5", "lerp.end": "x", "lerp.weight": "0.5", "repeats": 
           "index_add.index": "arange(4)", "source": "x", "log_probs": "log_softmax(x[:, 0], 2)",
           "targets": "(x[0, 0, :, :2] > 0).to(i64) + 1", "input_lengths": "full([6], 2, dtype=i64)",
           "target_lengths": "full([6], 1, dtype=i64)"}
-GIVEN |= {"npz.key": "\"x\"", "safetensors.key": "\"x\"", "csv.columns": "0", "csv.header": "false", "tokens.length": "9",
+GIVEN |= {"npz.key": "\"x\"", "safetensors.key": "\"x\"", "csv.columns": "0", "csv.header": "false", "tokens.length": "9", "text.length": "9", "jsonl.length": "9",
+          "tokenizer": "\"t.json\"", "jsonl.template": "\"chatml\"",
           "images.size": "8", "images.scale": "[0.5, 1]", "csv.dtype": "f32", "raw.dtype": "u8"}
 # Arguments without annotation that may be lists of one number for each axis.
 LISTS = ("columns", "dim", "dims", "dilation", "distance", "kernel_size", "normalized_shape", "output_padding", "output_size",
@@ -97,7 +98,7 @@ IMAGES = {"Conv1d": "x[:, :, 0]", "MaxPool1d": "x[:, :, 0]", "AvgPool1d": "x[:, 
           "TransformerDecoderLayer": "x[:, 0], x[:, 0]", "TransformerDecoder": "x[:, 0], x[:, 0]",
           "Transformer": "x[:, 0], x[:, 0]", "MultiheadAttention": "x[:, 0], x[:, 0], x[:, 0]"}
 MAKERS = ("weight_norm", "spectral_norm")  # functions that return a layer
-RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "median": "y[0]", "meshgrid": "y[0]", "topk": "y[0]", "cifar10": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
+RESULT = {"mlm_mask": "y[0]", "finfo": "x", "sort": "y[0]", "median": "y[0]", "meshgrid": "y[0]", "topk": "y[0]", "cifar10": "[0]", "jsonl": "[0]", "images": "[0]", "split": "y[0]", "mixup": "y[0]", "MultiheadAttention": "y[0]", "chunk": "y[0]", "unbind": "y[0]", "numel": "x"}
 
 
 def arguments(text):

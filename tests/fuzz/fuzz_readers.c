@@ -156,7 +156,8 @@ static const char *reader_name(unsigned i)
 {
   if (i == WEIGHTS) return "weights";
   if (i == PICKLE) return "pickle";
-  return ampc_format_of(i)->probe ? ampc_format_of(i)->name : NULL;
+  const ampc_format *f = ampc_format_of(i); /* text and jsonl: fuzz_chats.c */
+  return f->probe && !f->packs ? f->name : NULL;
 }
 
 static void check_seeds(void)

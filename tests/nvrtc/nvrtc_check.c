@@ -13,7 +13,7 @@
 #include "compiler/driver.h"
 #include "compiler/kernel/kernels.h"
 #include "compiler/graph/optimizers.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "runtime/plan/conv_columns.h"
 #include <glob.h>
 #include <stdio.h>

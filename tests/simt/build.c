@@ -4,7 +4,7 @@
 #include "compiler/kernel/kernels.h"
 #include "compiler/kernel/key.h"
 #include "runner/jit/toolchain.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <spawn.h>

@@ -6,7 +6,7 @@
 #include "compiler/graph/own.h"
 #include "compiler/kernel/kernels.h"
 #include "compiler/program/program.h"
-#include "runtime/cache.h"
+#include "runtime/base/cache.h"
 #include "tests/ptx/image.h"
 #include "tests/ptx/warp.h"
 #include <assert.h>

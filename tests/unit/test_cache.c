@@ -1,7 +1,7 @@
 /* The kernel cache stays within its size limit. The least recently used entries are removed first.
  * The newest entry stays, and so do files that are not entries of the cache. */
-#include "runtime/cache.h"
-#include "runtime/cache_prune.h"
+#include "runtime/base/cache.h"
+#include "runtime/base/cache_prune.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <time.h>
@@ -44,12 +44,16 @@ static void test_others(void)
   make("notes", 5000, 1000);
   make("new.abcdef", 5000, 10);
   make("new.forgot", 5000, 100000);
+  make("fresh.ids", 5000, 100000);
+  make("stale.ids", 5000, 2700000);
   CHECK(symlink("/bin/true", temp_path("link.so")) == 0);
   cache_prune_to(temp_path("new.so"), 10);
   CHECK(there("notes"));
   CHECK(there("new.abcdef")); /* another process may be writing it */
   CHECK(!there("new.forgot"));
   CHECK(there("link.so"));
+  CHECK(there("fresh.ids"));
+  CHECK(!there("stale.ids"));
 }
 
 /* Checks that a use makes an entry the youngest, even without access times in the file system. */

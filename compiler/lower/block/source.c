@@ -213,6 +213,14 @@ static uint64_t call_site(Lower *l, Span span)
   return l->call_sites.n - 1;
 }
 
+/* Ends lines of a template by \r, because an argument is one line. */
+static const char *on_one_line(Lower *l, const char *text)
+{
+  char *line = arena_strdup(l->arena, text);
+  for (char *at = line; (at = strchr(at, '\n'));) *at = '\r';
+  return line;
+}
+
 /* Adds one line to ampc_source.args, or one line for each element of a list. */
 static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span span)
 {
@@ -224,7 +232,9 @@ static bool add_argument(Lower *l, Text *to, const char *name, Datum value, Span
   bool text = value.kind == D_str;
   if (!text && value.kind != D_bool && value.kind != D_dtype && !d_is_number(value))
     return refuse(l, E209, span, "`%s` needs text or numbers, got %s", name, d_kind_text(l, value));
-  if (text && strpbrk(value.as.text, "\n\r"))
+  if (text && strcmp(name, "template") == 0)
+    value.as.text = on_one_line(l, value.as.text);
+  else if (text && strpbrk(value.as.text, "\n\r"))
     return refuse(l, E209, span, "`%s` has more than one line", name);
   if (value.kind == D_bool) value = d_int(value.as.truth);
   text_printf(to, "%s=%s\n", name, text ? value.as.text : d_text(l, value));

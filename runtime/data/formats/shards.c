@@ -52,9 +52,9 @@ static ampc_status find_files(const ampc_format *f, const char *path, bool *out_
                        out->gl_pathv[0], f->name);
   for (size_t i = 0; i < out->gl_pathc && !status; i++)
     status = file_note_input(FILE_DATA, out->gl_pathv[i]);
-  if (!status) return AMPC_OK;
+  if (!status && !f->packs) return AMPC_OK;
   globfree(out);
-  *out = (glob_t){0};
+  *out = (glob_t){0}; /* a format that packs gets the pattern */
   return status;
 }
 

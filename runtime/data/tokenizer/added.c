@@ -26,7 +26,7 @@ static size_t last_character(View text, size_t end)
 static bool applies(const Tokenizer *t, const Added *a, bool plain, View text, size_t from,
                     size_t end)
 {
-  if (plain && a->special) return false;
+  if (a->special && (plain || marks_plain(t->marks, text.at + from, end - from))) return false;
   if (!a->single_word) return true;
   size_t before = from ? last_character(text, from) : 0;
   return !(from && is_word(t, text.at + before, from - before)) &&
@@ -79,6 +79,7 @@ ampc_status added_split(Tokenizer *t, bool normalized, bool plain, View text)
     size_t before = from > done ? from - done : 0;
     status = between(t, normalized, plain, (View){text.at + done, before, text.begins && !done});
     if (!status) status = put_id(t, id);
+    if (!status) status = marks_end(t, text.at + end);
     done = end;
   }
   if (status || done >= text.n) return status;

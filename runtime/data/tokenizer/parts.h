@@ -155,7 +155,8 @@ struct Tokenizer {
   uint32_t *ranks;     /* of a .model: rank of a token */
   Slot *cache;
 
-  Ids *out; /* of the call that runs */
+  Ids *out;                  /* of the call that runs */
+  const struct Marks *marks; /* of a text of parts: encode_parts.c; else NULL */
   void (*tell)(void *about);
   void *about;
   Str text[2];
@@ -176,6 +177,7 @@ ampc_status token_set(Tokenizer *t, const char *path, int64_t id, Span text, boo
 /* Finds what the models need of a complete vocabulary. */
 ampc_status vocabulary_finish(Tokenizer *t);
 ampc_status out_of_memory(const Tokenizer *t);
+void forget_failures(Tokenizer *t); /* after a text that failed, the next one may succeed */
 enum { SHOWN = 100 };
 const char *show_span(char out[SHOWN], Span s); /* for messages */
 
@@ -191,9 +193,22 @@ ampc_status put_id(Tokenizer *t, uint32_t id);
 ampc_status put_unknown(Tokenizer *t, View text); /* bytes, or the unknown token */
 ampc_status no_unknown(const Tokenizer *t, View text);
 
+ampc_status text_check(const char *text, size_t n); /* refuses what is not UTF-8 */
+
 /* Finds added tokens; calls split or normalization for the text between them. */
 ampc_status added_read(Tokenizer *t, const json_t *list);
 ampc_status added_split(Tokenizer *t, bool normalized, bool plain, View text);
+
+/* A text of parts: its bytes, and which of them are of plain parts. */
+typedef struct Marks {
+  const char *text, *plain;
+  size_t n;
+  Ids *ends; /* of special tokens in the text: where each one ends, then the number of ids */
+} Marks;
+/* Whether a special token at `at` would be text: it has a plain byte, or is no longer a part of the
+ * original text. */
+bool marks_plain(const Marks *m, const char *at, size_t n);
+ampc_status marks_end(const Tokenizer *t, const char *end);
 
 /* ---- bytes as characters (GPT-2) ---- */
 void byte_level_add(Str *out, View text);

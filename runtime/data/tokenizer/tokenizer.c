@@ -227,22 +227,35 @@ void tokenizer_watch(Tokenizer *t, void (*tell)(void *about), void *about)
 }
 
 /* After a text that failed, the next one may succeed. */
-static void forget_failures(Tokenizer *t)
+void forget_failures(Tokenizer *t)
 {
   t->text[0].failed = t->text[1].failed = t->held.failed = false;
   for (size_t i = 0; i < 2 * t->split.n; i++) t->scratch[i].failed = false;
 }
 
+ampc_status text_check(const char *text, size_t n)
+{
+  size_t valid = valid_bytes(text, n);
+  if (valid == n) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_FILE, "byte %zu of the text, 0x%02x, is not UTF-8", valid,
+                   (unsigned)(uint8_t)text[valid]);
+}
+
+ampc_status tokenizer_encode_piece(Tokenizer *t, const char *text, size_t n, unsigned how, Ids *out)
+{
+  ampc_status status = text_check(text, n);
+  if (status) return status;
+  t->out = out;
+  if (how & ENCODE_before) status = put_ids(t, &t->before);
+  View view = {text, n, !(how & ENCODE_continued)};
+  if (!status) status = added_split(t, false, how & ENCODE_plain, view);
+  if (status) forget_failures(t);
+  return status || !(how & ENCODE_after) ? status : put_ids(t, &t->after);
+}
+
 ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool special, bool plain,
                              Ids *out)
 {
-  size_t valid = valid_bytes(text, n);
-  if (valid < n)
-    return ampc_fail(AMPC_BAD_FILE, "byte %zu of the text, 0x%02x, is not UTF-8", valid,
-                     (unsigned)(uint8_t)text[valid]);
-  t->out = out;
-  ampc_status status = special ? put_ids(t, &t->before) : AMPC_OK;
-  if (!status) status = added_split(t, false, plain, (View){text, n, true});
-  if (status) forget_failures(t);
-  return status || !special ? status : put_ids(t, &t->after);
+  unsigned how = (special ? ENCODE_before | ENCODE_after : 0) | (plain ? ENCODE_plain : 0);
+  return tokenizer_encode_piece(t, text, n, how, out);
 }

@@ -36,6 +36,21 @@ ampc_status tokenizer_append(Ids *ids, uint32_t id); /* fails only if memory run
  * of a few times the text, and about 50 bytes for each byte of the longest word. */
 ampc_status tokenizer_encode(Tokenizer *t, const char *text, size_t n, bool special, bool plain,
                              Ids *out);
+/* The same for a piece of a text. `how` says what is added, whether special tokens are text, and
+ * that the text goes on from another piece. */
+enum { ENCODE_before = 1, ENCODE_after = 2, ENCODE_plain = 4, ENCODE_continued = 8 };
+ampc_status tokenizer_encode_piece(Tokenizer *t, const char *text, size_t n, unsigned how,
+                                   Ids *out);
+
+typedef struct TextPart {
+  const char *at; /* UTF-8 */
+  size_t n;
+  bool plain;   /* special tokens that it contains, or shares with other parts, are text */
+  bool placed;  /* `first` is wanted */
+  size_t first; /* set: index in `out` of the first id that differs if the text ends before it */
+} TextPart;
+/* Encodes the text that the parts form together. Adds nothing around it. */
+ampc_status tokenizer_encode_parts(Tokenizer *t, TextPart *parts, size_t n, Ids *out);
 /* Calls `tell` after about each million ids of a text. */
 void tokenizer_watch(Tokenizer *t, void (*tell)(void *about), void *about);
 /* Sets *out to the text of `n` ids, NUL-terminated; the caller frees it. `special`: special tokens

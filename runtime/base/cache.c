@@ -1,6 +1,6 @@
 /* The cache folder and the files in it; see cache.h. */
 #include "cache.h"
-#include "runtime/base/interrupt.h"
+#include "interrupt.h"
 #include "common/shown.h"
 #include "cache_prune.h"
 #include <errno.h>

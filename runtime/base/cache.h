@@ -23,7 +23,8 @@ bool cache_elsewhere(Cache *cache, const char *why);
 /* Writes 32 hexadecimal digits to `key`: a hash of `text` and of `identity`, which names the tools
  * that build the file. Text and identity together determine the bytes of the file. */
 void cache_key(const char *text, size_t size, const char *identity, char key[33]);
-/* Writes the path of the file with this key. `kind` is "so", "cubin", "ptx", "txt" or "cudnn". */
+/* Writes the path of the file with this key. `kind` is "so", "cubin", "ptx", "txt",
+ * "cudnn" or "ids". */
 void cache_path(const Cache *cache, const char *key, const char *kind, char path[CACHE_PATH]);
 /* Returns whether `path` is an intact file that may be loaded, and marks it as used now. */
 bool cache_has(const char *path);

@@ -11,7 +11,11 @@
 #include <unistd.h>
 #include "cache.h"
 
-enum { UNFINISHED = 3600 /* seconds after which an unfinished file counts as abandoned */ };
+enum {
+  UNFINISHED = 3600, /* seconds after which an unfinished file counts as abandoned */
+  UNREAD =
+      30 * 24 * 3600 /* seconds after which ids of texts are removed; their size does not count */
+};
 
 /* A file of the cache. `used` is the time of its last access. */
 typedef struct File {
@@ -35,6 +39,12 @@ static bool is_entry(const char *name)
   for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
     known |= strcmp(dot + 1, kinds[i]) == 0;
   return known && strlen(name) < sizeof((File *)0)->name;
+}
+
+static bool has_ids(const char *name)
+{
+  const char *dot = strrchr(name, '.');
+  return dot && strcmp(dot, ".ids") == 0;
 }
 
 static bool add_file(Files *f, const char *name, const struct stat *info)
@@ -63,7 +73,9 @@ static void look(DIR *folder, const char *kept, Files *out)
     if (fstatat(fd, d->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
     if (strncmp(d->d_name, "new.", 4) == 0 && now - info.st_mtime > UNFINISHED)
       unlinkat(fd, d->d_name, 0);
-    else if (strcmp(d->d_name, kept) == 0)
+    else if (has_ids(d->d_name) && now - info.st_atime > UNREAD)
+      unlinkat(fd, d->d_name, 0);
+    else if (strcmp(d->d_name, kept) == 0 && is_entry(kept))
       out->bytes += info.st_size;
     else if (is_entry(d->d_name) && !add_file(out, d->d_name, &info))
       return;

@@ -1,0 +1,190 @@
+/* The prompt of --generate: bytes, token numbers of a file, or text for a tokenizer, which the
+ * job's sources of text name. */
+#include <stdlib.h>
+#include <string.h>
+#include "common/file.h"
+#include "compiler/cli/option_table.h"
+#include "generate.h"
+#include "runtime/data/texts/chat.h"
+
+enum { MOST_PROMPT = 1 << 28 };
+
+int generate_check(const InferCommand *cmd)
+{
+  static const char program[] = "amp infer";
+  if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
+    return usage_error(program,
+                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
+  if (cmd->prompt && !*cmd->prompt)
+    return usage_error(program, "--prompt is empty; give at least one token to continue from");
+  return 0;
+}
+
+/* ---- the tokenizer of the job ---- */
+
+typedef struct JobText { /* what sources of text say */
+  const char *tokenizer, *template;
+  bool bare;   /* special=false */
+  bool unsure; /* two sources differ, or an argument is no text */
+} JobText;
+
+/* Returns the text that an argument is: a literal, or a const with one, also of -D. NULL: it is
+ * none. */
+static const char *text_of(const Compile *c, const Expr *e)
+{
+  for (uint32_t i = 0; e->kind == EXPR_name && i < c->options.n_consts; i++)
+    if (strcmp(c->options.consts[i].key, e->as.name) == 0) return c->options.consts[i].value;
+  for (uint32_t i = 0; e->kind == EXPR_name && i < c->ast->n; i++) {
+    const Decl *d = c->ast->at[i];
+    if (d->kind == DECL_const && strcmp(d->name.text, e->as.name) == 0) e = d->as.constant.value;
+  }
+  return e->kind == EXPR_string ? e->as.string.text : NULL;
+}
+
+static void take_argument(const Compile *c, const Expr *e, const char **to, JobText *out)
+{
+  const char *text = text_of(c, e);
+  out->unsure |= !text || (*to && strcmp(*to, text) != 0);
+  *to = text;
+}
+
+static void take_call(const Compile *c, const Expr *e, JobText *out)
+{
+  bool method;
+  while ((method = e->kind == EXPR_call && e->as.call.callee->kind == EXPR_attr) ||
+         e->kind == EXPR_index)
+    e = method ? e->as.call.callee->as.attr.base : e->as.index.base;
+  for (uint32_t i = 0; e->kind == EXPR_tuple && i < e->as.args.n; i++)
+    take_call(c, e->as.args.at[i].value, out);
+  bool chat = strcmp(called_name(e), "jsonl") == 0;
+  if (!chat && strcmp(called_name(e), "text") != 0) return;
+  for (uint32_t i = 0; i < e->as.call.args.n; i++) {
+    const Arg *a = &e->as.call.args.at[i];
+    const char *name = a->key.text ? a->key.text : i == 1 ? "tokenizer" : i == 2 ? "template" : "";
+    if (strcmp(name, "tokenizer") == 0) take_argument(c, a->value, &out->tokenizer, out);
+    if (strcmp(name, "template") == 0 && chat) take_argument(c, a->value, &out->template, out);
+    if (strcmp(name, "special") == 0) out->bare |= a->value->kind == EXPR_false;
+  }
+}
+
+/* Looks through the data blocks of the job, which need not be compiled. */
+static JobText find_sources(const Compile *c)
+{
+  JobText found = {0};
+  for (uint32_t i = 0; i < c->ast->n; i++) {
+    if (c->ast->at[i]->kind != DECL_data) continue;
+    const Block *body = &c->ast->at[i]->as.function.body;
+    for (uint32_t k = 0; k < body->n; k++) {
+      const Stmt *s = body->at[k];
+      const ExprList *list = s->kind == STMT_assign   ? &s->as.assign.values
+                             : s->kind == STMT_return ? &s->as.exprs
+                                                      : NULL;
+      for (uint32_t e = 0; list && e < list->n; e++) take_call(c, list->at[e], &found);
+    }
+  }
+  return found;
+}
+
+/* ---- the prompt ---- */
+
+static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int64_t n)
+{
+  t->at = arena_array(c->arena, int64_t, (size_t)n);
+  t->n = n;
+  for (int64_t i = 0; i < n; i++) t->at[i] = (unsigned char)bytes[i];
+  return AMPC_OK;
+}
+
+/* Reads the tokens of a file: 16 bits each, little-endian, like the files of a `tokens` source. */
+static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
+                               int64_t n)
+{
+  if (n % 2)
+    return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of 2 bytes",
+                     file, (long long)n);
+  t->numbers = true;
+  t->n = n / 2;
+  t->at = arena_array(c->arena, int64_t, (size_t)t->n);
+  for (int64_t i = 0; i < t->n; i++)
+    t->at[i] = (unsigned char)bytes[2 * i] | (unsigned char)bytes[2 * i + 1] << 8;
+  return AMPC_OK;
+}
+
+static ampc_status take_chat(InferCommand *cmd, const char *name, const char *template,
+                             const char *bytes, int64_t n, Ids *ids)
+{
+  Chat *chat;
+  PromptText *t = &cmd->text;
+  if (!template)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--chat: the job has no jsonl(.., template=\"..\"): say which template with "
+                     "--template");
+  ampc_status status = chat_open(t->tokenizer, name, template, &chat);
+  if (status) return status;
+  status = chat_prompt(chat, bytes, (size_t)n, ids);
+  t->chat = true;
+  if (chat_end(chat) != UINT32_MAX) t->stop = chat_end(chat);
+  chat_close(chat);
+  return status;
+}
+
+/* Encodes a text by the tokenizer of the command line or of the job, if there is one. */
+static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, int64_t n)
+{
+  PromptText *t = &cmd->text;
+  const JobText job = find_sources(c);
+  const char *file = cmd->tokenizer, *template = cmd->template ? cmd->template : job.template;
+  Ids ids = {0};
+  if (job.unsure && (!file || (cmd->chat && !cmd->template)))
+    return ampc_fail(AMPC_BAD_USAGE, "the job's sources of text do not name one tokenizer and one "
+                                     "template: say which with --tokenizer, --template");
+  if (!file && job.tokenizer)
+    file = job.tokenizer[0] == '/'
+               ? job.tokenizer
+               : arena_printf(c->arena, "%s/%s", cmd->train.data_dir, job.tokenizer);
+  if (!file && cmd->chat) return ampc_fail(AMPC_BAD_USAGE, "--chat needs --tokenizer FILE");
+  if (!file) return take_bytes(c, t, bytes, n);
+  ampc_status status = tokenizer_open(file, &t->tokenizer);
+  if (status) return status;
+  unsigned how = job.bare ? 0 : ENCODE_before;
+  status = cmd->chat ? take_chat(cmd, file, template, bytes, n, &ids)
+                     : tokenizer_encode_piece(t->tokenizer, bytes, (size_t)n, how, &ids);
+  t->n = (int64_t)ids.n;
+  t->at = arena_array(c->arena, int64_t, ids.n);
+  for (size_t i = 0; i < ids.n; i++) t->at[i] = ids.at[i];
+  free(ids.at);
+  return status;
+}
+
+static ampc_status read_prompt(InferCommand *cmd, Compile *c)
+{
+  const char *file = cmd->prompt_file;
+  cmd->text.stop = -1;
+  if (!file) return take_text(cmd, c, cmd->prompt, (int64_t)strlen(cmd->prompt));
+  char *bytes;
+  int64_t n;
+  size_t length = strlen(file);
+  const char *why = file_read_any(FILE_PROMPT, file, MOST_PROMPT, &bytes, &n);
+  if (why) return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", file, why);
+  bool tokens = length > 4 && strcmp(file + length - 4, ".bin") == 0;
+  ampc_status status =
+      tokens ? take_tokens(c, &cmd->text, file, bytes, n) : take_text(cmd, c, bytes, n);
+  free(bytes);
+  if (!status && !cmd->text.n)
+    status =
+        ampc_fail(AMPC_BAD_FILE, "%s is empty; give at least one token to continue from", file);
+  return status;
+}
+
+ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
+{
+  if (block->params.n != 1)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--generate: infer `%s` has %u arguments; expected one, the tokens of a text: "
+                     "i64[1, S]",
+                     block->name.text, block->params.n);
+  ampc_status status = read_prompt(cmd, c);
+  c->options.text_from = cmd->text.n;
+  c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
+  return status;
+}
