@@ -3,6 +3,7 @@
 PyTorch's; an emitted program.
 usage: tests/texts/texts.py AMPC AMP"""
 import glob
+import gzip
 import json
 import os
 import shutil
@@ -74,6 +75,12 @@ def check_ids():
         for arguments, options in (("", []), (f', separator="{end}"', ["--separator", end]), (", lines=true", ["--lines"]),
                                    (", plain=true", ["--plain"]), (", special=false", ["--no-special"])):
             assert ids_of(f'tokenizer="{name}"{arguments}') == tokens_of("--tokenizer", name, *options, *files), arguments
+    plain = ids_of('tokenizer="qwen.json"')
+    with open("a0.txt", "rb") as f:
+        text = f.read()
+    write("a0.txt", gzip.compress(text))
+    assert ids_of('tokenizer="qwen.json"') == plain, "a file that is gzipped"
+    write("a0.txt", text)
 
 
 def check_windows():
@@ -145,6 +152,9 @@ def check_refused():
     write("a0.txt", b"good\nbad \xff\n")
     job('tokenizer="qwen.json", lines=true')
     run(AMPC, "--check", "job.amp", status=3, says="a0.txt:2: byte 4 of the text")
+    write("a0.txt", b"")
+    os.truncate("a0.txt", 300 << 20)
+    run(AMPC, "--check", "job.amp", status=3, says="a0.txt: the line is longer than 256 MiB")
     write("a0.txt", "short")
     run(AMPC, "--check", "job.amp", status=3, says="tokens, less than one window of 17")
     job('tokenizer="qwen.json", separator="<none>"')
