@@ -3,6 +3,7 @@
 PyTorch's; an emitted program.
 usage: tests/texts/texts.py AMPC AMP"""
 import glob
+import gzip
 import json
 import os
 import shutil
@@ -74,6 +75,12 @@ def check_ids():
         for arguments, options in (("", []), (f', separator="{end}"', ["--separator", end]), (", lines=true", ["--lines"]),
                                    (", plain=true", ["--plain"]), (", special=false", ["--no-special"])):
             assert ids_of(f'tokenizer="{name}"{arguments}') == tokens_of("--tokenizer", name, *options, *files), arguments
+    plain = ids_of('tokenizer="qwen.json"')
+    with open("a0.txt", "rb") as f:
+        text = f.read()
+    write("a0.txt", gzip.compress(text))
+    assert ids_of('tokenizer="qwen.json"') == plain, "a file that is gzipped"
+    write("a0.txt", text)
 
 
 def check_windows():
@@ -124,11 +131,15 @@ def check_cache():
     assert said[0].startswith("note: another process is tokenizing") and said[1].startswith("note: tokenizing a*.txt"), said
     assert len(os.listdir("cache/ampc")) == 1
     assert run(AMPC, "--check", "job.amp").stderr == ""
-    with open(cached()[0], "rb") as f:
-        ids = f.read()[:-32]
-    tokens_of("--tokenizer", "qwen.json", "a0.txt")
-    with open("ids.bin", "rb") as f:
-        assert ids == f.read(), "pieces"
+    for name in ("qwen.json", "llama2.json"):  # the second one changes the ids at each cut, so the file is not cut
+        shutil.rmtree("cache")
+        job(f'tokenizer="{name}"')
+        run(AMPC, "--check", "job.amp")
+        with open(cached()[0], "rb") as f:
+            ids = f.read()[:-32]
+        tokens_of("--tokenizer", name, "a0.txt")
+        with open("ids.bin", "rb") as f:
+            assert ids == f.read(), f"pieces with {name}"
 
 
 def check_refused():
@@ -141,6 +152,9 @@ def check_refused():
     write("a0.txt", b"good\nbad \xff\n")
     job('tokenizer="qwen.json", lines=true')
     run(AMPC, "--check", "job.amp", status=3, says="a0.txt:2: byte 4 of the text")
+    write("a0.txt", b"")
+    os.truncate("a0.txt", 300 << 20)
+    run(AMPC, "--check", "job.amp", status=3, says="a0.txt: the line is longer than 256 MiB")
     write("a0.txt", "short")
     run(AMPC, "--check", "job.amp", status=3, says="tokens, less than one window of 17")
     job('tokenizer="qwen.json", separator="<none>"')
