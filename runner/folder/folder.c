@@ -161,8 +161,8 @@ static ampc_status read_all(Folder *f, const Loading *x, const char *job_folder)
   if (status) return status;
   if (f->weights) weights_settings(f, x, job_folder);
   if (f->gguf) status = gguf_tokenizer(f, x);
-  const char *vocab = setting_of(f, "VOCAB");
-  setting_add(f, "FORMAT", vocab && strtoll(vocab, NULL, 10) > 65536 ? "\"i32\"" : "\"u16\"");
+  const char *tokenizer = f->gguf ? NULL : file_in(f, "tokenizer.json");
+  if (tokenizer) setting_add(f, "TOKENIZER", path_code(f->arena, tokenizer, job_folder));
   return status;
 }
 

@@ -42,6 +42,8 @@ struct Family {
 };
 ampc_status config_read(Folder *f); /* sets family, model and settings from root */
 void setting_add(Folder *f, const char *name, const char *code);
+/* Returns a path as text of the job: relative to the job's folder if the file is in it or below. */
+const char *path_code(Arena *arena, const char *path, const char *job_folder);
 const char *setting_of(const Folder *f, const char *name); /* its code; NULL: there is none */
 bool is_word(const char *words, const char *word);         /* words are separated by blanks */
 

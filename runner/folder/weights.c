@@ -44,8 +44,9 @@ static const char *path_in_job(Arena *arena, const char *path, const char *job_f
   return own;
 }
 
-static const char *quoted(Arena *arena, const char *path)
+const char *path_code(Arena *arena, const char *path, const char *job_folder)
 {
+  path = path_in_job(arena, path, job_folder);
   json_t *text = json_string(path);
   char *code = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
   const char *out = arena_strdup(arena, code ? code : "\"\"");
@@ -57,7 +58,7 @@ static const char *quoted(Arena *arena, const char *path)
 void weights_settings(Folder *f, const Loading *x, const char *job_folder)
 {
   const char *prefix = f->family->prefix;
-  setting_add(f, "WEIGHTS", quoted(f->arena, path_in_job(f->arena, f->weights, job_folder)));
+  setting_add(f, "WEIGHTS", path_code(f->arena, f->weights, job_folder));
   if (f->gguf)
     gguf_settings(f, x);
   else if (*prefix && !any_matches(x, prefix))

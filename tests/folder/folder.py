@@ -94,8 +94,9 @@ def step_text(text, encoder):
     """The job with a step of SGD, whose update is the gradient."""
     text, count = re.subn(r"optimizer opt = .*?(?=\nprecision)", "optimizer opt = SGD(net, lr=1.0)", text, flags=re.S)
     assert count == 1
+    text = re.sub(r"text\(DATA, TOKENIZER, (length=[^,]*), samples=1000\)", r'tokens("data.bin", \1)', text)
     if encoder:  # its own train block masks tokens at random
-        text = text.split("\ndata text()")[0] + TRAIN
+        text = text.split("\ndata corpus()")[0] + TRAIN
     return text
 
 
