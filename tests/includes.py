@@ -48,7 +48,7 @@ ROOMS = {
     "compiler/cost": "compiler command",
     "compiler/help": "diag lower/interpret",
     "compiler/facts": "diag",
-    "compiler/explain": "compiler cost facts",
+    "compiler/explain": "compiler cost facts graph",
     "compiler/cli": "compiler cost diag explain graph help kernel program",
     "runtime": "",
     "runtime/data/tokenizer": "",
