@@ -98,7 +98,8 @@ static ampc_status find_scaling(Folder *f, const LoadTensor *t)
     return ampc_fail(AMPC_BAD_FILE, "%s: rope_freqs.weight is no list of up to 512 f32", f->path);
   ampc_status status = tensor_file_load(t->file, t->entry.begin, v, n * (int64_t)sizeof *v);
   if (status) return status;
-  for (int64_t i = 0; i < n; i++) factor = fmax(factor, (double)v[i]);
+  for (int64_t i = 0; i < n; i++)
+    if ((double)v[i] > factor) factor = (double)v[i];
   for (int round = 0; round < 2; round++) {
     double worst = 0;
     for (int64_t i = 0; i < n; i++) {
