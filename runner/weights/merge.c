@@ -138,6 +138,24 @@ static const ampc_param *param_at(const Merge *m, uint32_t i, const char **name)
   return &p->params[p->aliases[i - p->n_params].param];
 }
 
+/* Refuses adapters of layers that have no weight of their own, such as those of weight_norm. */
+static ampc_status check_layers(const Merge *m)
+{
+  static const char ending[] = ".lora_A.weight";
+  for (uint32_t i = 0; i < m->program.n_params; i++) {
+    const ampc_param *q = &m->program.params[i];
+    size_t n = strlen(q->path), size = sizeof ending - 1;
+    bool found = !q->adapts || n < size || strcmp(q->path + n - size, ending) != 0;
+    for (uint32_t k = 0; k < m->program.n_params && !found; k++)
+      found = find_matrix(m, &m->program.params[k], "lora_A.weight") == q;
+    if (!found)
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "%.*s: the layer computes its weight, so nothing can be added to it",
+                       (int)(n - size), q->path);
+  }
+  return AMPC_OK;
+}
+
 static ampc_status write_all(Merge *m)
 {
   TensorFile f = {.fd = -1};
@@ -168,12 +186,14 @@ ampc_status merge_adapters(Compile *c, const char *in, const char *out, ampc_dty
   if (!compile_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   Merge m = {.program = *c->program, .type = type, .out = out};
   if (!m.program.adapter)
-    return ampc_fail(AMPC_BAD_USAGE, "--merge %s: no model of the job has LoRA (`adapt`)",
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--merge %s: it needs a job with one model, whose adapters are all LoRA",
                      c->options.input);
   m.program.n_kernels = 0;
   m.config = json_loads(m.program.adapter, 0, NULL);
   ampc_status status = ampc_infer_open(&m.program, "cpu", in, folder_of(c->arena, c->options.input),
                                        tell, &quiet, &m.rt);
+  if (!status) status = check_layers(&m);
   if (!status) status = write_all(&m);
   if (!status && !quiet) printf("%s: adapters of %u layers are merged\n", out, m.merged);
   ampc_free(m.rt);

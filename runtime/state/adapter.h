@@ -11,6 +11,7 @@
 /* Writes adapter_config.json, the text `config`, into the folder of `path` if the name of `path` is
  * PEFT's, adapter_model.safetensors; else nothing, because PEFT does not read such a file. */
 ampc_status adapter_config_write(const char *path, const char *config);
-/* Refuses a file of adapters that were trained beside other weights than the runtime has loaded. A
- * file that does not say it, such as PEFT's, passes. */
-ampc_status base_check(const ampc_runtime *rt, const char *path, const TensorFile *f);
+/* Refuses a file of adapters that were trained with other frozen weights than the runtime has
+ * loaded, or whose scaling differs from the program's. Reads the metadata of the file, or PEFT's
+ * adapter_config.json beside it. A file that does not say it passes. */
+ampc_status adapter_check(const ampc_runtime *rt, const char *path, const TensorFile *f);

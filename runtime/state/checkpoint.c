@@ -447,7 +447,7 @@ ampc_status ampc_checkpoint_load(ampc_runtime *rt, const char *path, ampc_data_p
   ampc_status room = entries_of(p, ENTRIES_checkpoint, &e);
   if (!status) status = room;
   if (!status) status = check_model(path, p, &f, &e);
-  if (!status) status = base_check(rt, path, &f);
+  if (!status) status = adapter_check(rt, path, &f);
   if (!status) status = get_saved(path, &f, p, &s, &at);
   if (!status) status = apply(rt, &f, &e, &s);
   if (!status) *out_at = at;

@@ -287,6 +287,9 @@ static ampc_status load_all(const Loading *like, const ampc_load *loads, uint32_
   for (uint32_t i = 0; i < n && !status; i++)
     status = load_account(&all[i], all, i + 1, is_last(all, n, i));
   for (uint32_t i = 0; i < n && !status; i++) status = apply(all, n, i);
+  for (uint32_t i = 0; i < n && !status; i++)
+    if (all[i].load->adapter || !all[i].load->line)
+      status = adapter_check(like->rt, all[i].path, &all[i].files[0]);
   if (!status) status = renew_copies(all, n);
   for (uint32_t i = 0; i < n && all; i++)
     if (all[i].load) close_load(&all[i]);
@@ -324,12 +327,6 @@ ampc_status ampc_load_weights(ampc_runtime *rt, const char *path, ampc_tell *tel
       .path = path, .model = p->name, .prefix = "", .strip = p->adapter ? AMPC_PEFT_PREFIX : ""};
   const Loading like = {
       .rt = rt, .tell = tell, .to = to, .averages = p->space_bytes[AMPC_EMA] == 0};
-  TensorFile f;
-  ampc_status status = rt->given_hash ? tensor_file_read_any(path, &f) : AMPC_OK;
-  if (!status && rt->given_hash) {
-    status = base_check(rt, path, &f);
-    tensor_file_free(&f);
-  }
-  if (!status) status = load_all(&like, &load, 1, NULL);
+  ampc_status status = load_all(&like, &load, 1, NULL);
   return status ? status : averages_load(rt, path);
 }

@@ -333,14 +333,14 @@ static void tell_idle(Report *r)
     if (!r->x->hits[unused + i])
       fprintf(r->out, "\nE501: \"%s\" of `unused` matches none of the tensors in the file",
               load->patterns[unused + i]);
-  if (*load->strip && !r->x->strip_hits && load->line)
+  if (*load->strip && !r->x->strip_hits && load->line && !load->adapter)
     fprintf(r->out, "\nE501: `strip`: no name in the file begins with \"%s\"", load->strip);
 }
 
 static bool has_idle(const Loading *x)
 {
   size_t unused = (size_t)(load_unused(x->load) - x->load->patterns);
-  bool idle = *x->load->strip && !x->strip_hits && x->load->line;
+  bool idle = *x->load->strip && !x->strip_hits && x->load->line && !x->load->adapter;
   for (uint32_t i = 0; i < x->load->n_rename; i++) idle = idle || !x->hits[2 * i];
   for (uint32_t i = 0; i < x->load->n_unused; i++) idle = idle || !x->hits[unused + i];
   return idle;

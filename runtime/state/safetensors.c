@@ -195,11 +195,12 @@ static bool read_length(const TensorFile *f, int64_t file_size, int64_t *out)
 static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f)
 {
   int64_t length;
-  uint8_t head[4] = {0};
+  uint8_t head[9] = {0}; /* a header of 0x280 bytes begins as a pickle does, but byte 8 is `{` */
   bool read = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head;
-  bool archive = memcmp(head, "PK\3\4", sizeof head) == 0, old = head[0] == 0x80 && head[1] == 2;
+  bool archive = memcmp(head, "PK\3\4", 4) == 0;
+  bool old = head[0] == 0x80 && head[1] == 2 && head[8] != '{';
   if (read && (archive || old)) return torch_file_read(path, file_size, old, f);
-  if (read && memcmp(head, "GGUF", sizeof head) == 0) return gguf_read(path, file_size, f);
+  if (read && memcmp(head, "GGUF", 4) == 0) return gguf_read(path, file_size, f);
   if (!read_length(f, file_size, &length))
     return ampc_fail(AMPC_BAD_FILE, "%s is not a %s: no safetensors file begins like that%s", path,
                      f->foreign ? "safetensors file" : "checkpoint",

@@ -78,16 +78,29 @@ PY
 sed 's/fc{1,2}/fc3/' job.amp >tied.amp
 passes "a tied layer" run --save tied.safetensors tied.amp
 refuses "merging into a tied weight" 2 'fc3.weight: the weight is tied' "$amp" weights --merge tied.amp tied.safetensors m.safetensors
-refuses "a job without LoRA" 2 'no model of the job has LoRA' "$amp" weights --merge base.amp c2.safetensors m.safetensors
+refuses "a job without LoRA" 2 'whose adapters are all LoRA' "$amp" weights --merge base.amp c2.safetensors m.safetensors
 
 # the frozen weights are others
 mv base.safetensors kept.safetensors
 run --seed 7 --save-weights base.safetensors base.amp
-refuses "resume beside other weights" 3 'trained beside other weights' run --resume half.safetensors job.amp
-refuses "infer beside other weights" 3 'trained beside other weights' answers --weights c2.safetensors job.amp
+refuses "resume beside other weights" 3 'trained with other frozen weights' run --resume half.safetensors job.amp
+refuses "infer beside other weights" 3 'trained with other frozen weights' answers --weights c2.safetensors job.amp
 rm base.safetensors
 refuses "resume without them" 3 'base.safetensors' run --resume half.safetensors job.amp
 mv kept.safetensors base.safetensors
+
+# another scaling is refused; a copy has the values and the adapters of its model
+sed 's/alpha=8/alpha=80/' job.amp >alpha.amp
+refuses "another alpha" 3 '"lora_alpha": 8, that of alpha.amp 80' answers --weights c2.safetensors alpha.amp
+refuses "another alpha to resume" 3 '"lora_alpha": 8' run --resume half.safetensors alpha.amp
+sed 's/alpha=8/alpha=80/' loaded.amp >alpha.amp
+refuses "another alpha to load" 3 '"lora_alpha": 8' answers --output b.npy alpha.amp
+sed 's/lora.adapter_model.safetensors/c2.safetensors/; s/infer f/model twin = copy(net)\ninfer f/; s/return net/return twin/' loaded.amp >twin.amp
+passes "a checkpoint as adapter; a copy" answers --output twin.npy twin.amp
+same "the copy computes the same" twin.npy c2.npy
+sed 's/fc1 = Linear(16, 32)/fc1 = weight_norm(Linear(16, 32))/; s/load([^)]*);//' job.amp >norm.amp
+passes "a layer that computes its weight" run --save norm.safetensors norm.amp
+refuses "its merge" 2 'fc1: the layer computes its weight' "$amp" weights --merge norm.amp norm.safetensors m.safetensors
 
 # an adapter of the job's own
 job "$base unfreeze(\"head\"); adapt(Bottleneck, \"fc2\", width=3)" >own.amp

@@ -141,4 +141,12 @@ refuses "--resume" 3 'is not a checkpoint' "$amp" eval --device cpu --resume sta
 echo '{"weight_map": {"0.weight": "state.pth"}}' >state.index.json
 net 'load("state.index.json")'
 passes "a shard" "$amp" eval --device cpu pth.amp
+
+# the length of this header, 0x280, begins as a pickle does
+python3 - <<'PY'
+import struct
+h = '{"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'.ljust(0x280)
+open("long.safetensors", "wb").write(struct.pack("<Q", len(h)) + h.encode() + struct.pack("<2f", 1, 2))
+PY
+passes "a header of 640 bytes" "$amp" weights long.safetensors short.safetensors
 [ $failures -eq 0 ]

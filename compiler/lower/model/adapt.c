@@ -48,6 +48,34 @@ static bool names_differ(Lower *l, const Instance *m, const Instance *adapter, S
   return true;
 }
 
+/* Lets calls of the layer go to its adapter, which gets the layer's place in the model. */
+static void attach(Instance *m, Instance *adapter)
+{
+  adapter->adapts = true;
+  adapter->owner = m->owner;
+  adapter->name = m->name;
+  adapter->path = m->path;
+  adapter->model = m->model;
+  adapter->layer = m->layer;
+  m->adapter = adapter;
+}
+
+/* Refuses what cannot be an adapter of the layer. */
+static bool class_fits(Lower *l, const Instance *m, const Class *class, Span span)
+{
+  bool lora = class->file && class->file->builtin && strcmp(class->name, "LoRA") == 0;
+  bool linear = m->class->file && m->class->file->builtin && strcmp(m->class->name, "Linear") == 0;
+  if (class->decl && !class->decl->as.module.params.n) {
+    fail(l, E205, span, "%s takes no argument, but an adapter takes its layer", class->name);
+    return diag_help(l->c, "`module %s(layer) { .. }`; `forward` calls `layer(x)`", class->name),
+           false;
+  }
+  if (!lora || linear) return true;
+  fail(l, E209, span, "LoRA adapts a Linear, but `%s` is a %s", m->path, m->class->name);
+  return diag_help(l->c, "patterns name the Linear layers in it, or `Linear` for all of them"),
+         false;
+}
+
 /* Builds the adapter of a layer: CLASS(layer, settings..). */
 static bool adapt_layer(Lower *l, const Model *model, Instance *m, const Class *class,
                         const Args *clause)
@@ -56,6 +84,7 @@ static bool adapt_layer(Lower *l, const Model *model, Instance *m, const Class *
     fail(l, E504, clause->span, "`%s` has an adapter already", m->path);
     return diag_help(l->c, "let the patterns of `adapt` clauses match different layers");
   }
+  if (!class_fits(l, m, class, clause->at.at[0].span)) return false;
   Args args = {.span = clause->span};
   args_push(l, &args, (Datum){.kind = D_instance, .as.instance = m}, clause->span);
   for (uint32_t i = 2; i < clause->at.n; i++) vec_push(l->arena, &args.at, clause->at.at[i]);
@@ -63,13 +92,7 @@ static bool adapt_layer(Lower *l, const Model *model, Instance *m, const Class *
   if (made.kind != D_instance) return false;
   Instance *adapter = made.as.instance;
   if (!names_differ(l, m, adapter, clause->span)) return false;
-  adapter->adapts = true;
-  adapter->owner = m->owner;
-  adapter->name = m->name;
-  adapter->path = m->path;
-  adapter->model = m->model;
-  adapter->layer = m->layer;
-  m->adapter = adapter;
+  attach(m, adapter);
   register_members(l, adapter, m->path, model->name);
   return true;
 }
@@ -108,13 +131,46 @@ void clause_adapt(Lower *l, Model *model, const Args *args)
   m.module = find_layer;
   m.data = &found;
   match_patterns(l, &m, &args->at.at[1], 1);
+  bool any = false, inside = false;
   for (uint32_t i = 0; i < found.n; i++) {
-    bool again = is_inside(found.at[i]);
+    bool within = is_inside(found.at[i]), again = within;
+    any = any || !within;
+    inside = inside || within;
     for (uint32_t k = 0; k < i; k++) again = again || found.at[k] == found.at[i];
     if (!again && !adapt_layer(l, model, found.at[i], class, args)) return;
     model->adapts = true;
   }
+  if (inside && !any) {
+    fail(l, E504, args->at.at[1].span, "the pattern matches only modules of adapters");
+    diag_help(l->c, "an adapter has no adapter: let its own module do more");
+  }
   walk_members(l, model->root, "", &(MemberVisitor){NULL, freeze_param, NULL});
+}
+
+/* Lists the modules below a layer that belong to no adapter. */
+static void list_layers(Lower *l, Instance *m, const char *path, void *data)
+{
+  (void)path;
+  if (!is_inside(m)) vec_push(l->arena, (InstanceVec *)data, m);
+}
+
+void copy_adapters(Lower *l, Instance *to, Instance *from, Span span)
+{
+  InstanceVec a = {0}, b = {0};
+  vec_push(l->arena, &a, from);
+  vec_push(l->arena, &b, to);
+  walk_members(l, from, "", &(MemberVisitor){list_layers, NULL, &a});
+  walk_members(l, to, "", &(MemberVisitor){list_layers, NULL, &b});
+  for (uint32_t i = 0; i < a.n && a.n == b.n; i++) {
+    const Instance *adapter = a.at[i]->adapter;
+    Args args = {.span = span};
+    if (!adapter) continue;
+    args_push(l, &args, (Datum){.kind = D_instance, .as.instance = b.at[i]}, span);
+    for (uint32_t k = 1; k < adapter->params->names.n; k++)
+      args_push(l, &args, adapter->params->names.at[k].value, span);
+    Datum made = instantiate(l, adapter->class, &args);
+    if (made.kind == D_instance) attach(b.at[i], made.as.instance);
+  }
 }
 
 /* The adapter has the pin and the mode of its layer. */
@@ -125,6 +181,9 @@ Datum adapter_call(Lower *l, Instance *m, Args *args)
   adapter->pin = m->pin;
   adapter->pin_span = m->pin_span;
   adapter->evaluating = m->evaluating;
+  adapter->path = m->path;
+  adapter->model = m->model;
+  adapter->layer = m->layer;
   m->adapting = true;
   Datum v = instance_call(l, adapter, args);
   m->adapting = false;

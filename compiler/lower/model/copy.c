@@ -48,6 +48,7 @@ static Datum run_copy(Lower *l, Args *args)
                 "`copy` takes a model or a part of one, not its averages: write `copy(net)`");
   Datum v = instance_copy(l, arg->value.as.instance);
   if (d_is(v, D_error)) return v;
+  copy_adapters(l, v.as.instance, arg->value.as.instance, args->span);
   walk_members(l, arg->value.as.instance, "", &(MemberVisitor){add_module, add_param, &from});
   walk_members(l, v.as.instance, "", &(MemberVisitor){add_module, add_param, &to});
   for (uint32_t i = 0; i < from.n && from.n == to.n; i++) { /* else its body has a mistake */

@@ -71,6 +71,8 @@ void clause_adapt(Lower *l, Model *model, const Args *args);
 /* Marks what runs read from files of `load`, and describes the adapters. Call it after all clauses
  * of the model. */
 void adapters_settle(Lower *l, const Model *model);
+/* Gives a copy of a module the adapters of its layers. */
+void copy_adapters(Lower *l, Instance *to, Instance *from, Span span);
 Datum adapter_call(Lower *l, Instance *m, Args *args); /* calls m(x) through its adapter */
 
 /* ---- model.c ---- */

@@ -120,7 +120,10 @@ static void no_match(Lower *l, Search *s, Span span)
                                                                        : "parameter";
   const char *owner = s->match->owner ? arena_printf(l->arena, "`%s`", s->match->owner) : "the job";
   if (s->pattern.kind == D_class) {
-    fail(l, E501, span, "%s has no %s of a %s", owner, what, s->pattern.as.class->name);
+    if (s->match->modules)
+      fail(l, E501, span, "%s has no layer `%s`", owner, s->pattern.as.class->name);
+    else
+      fail(l, E501, span, "%s has no %s of a %s", owner, what, s->pattern.as.class->name);
     return;
   }
   fail(l, E501, span, "pattern \"%s\" matches no %s of %s", s->pattern.as.text, what, owner);

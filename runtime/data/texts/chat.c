@@ -93,8 +93,8 @@ static ampc_status check_tokens(const Chat *c, const char *name, Span text)
     free(ids.at);
     if (status) return status;
     if (good) continue;
-    return ampc_fail(AMPC_BAD_FILE, "%s has no token %.*s, which template %s%s needs", name, (int)n,
-                     one.at, c->name ? "" : "of the job", c->name ? c->name : "");
+    return ampc_fail(AMPC_BAD_FILE, "%s has no token %.*s, which %s%s needs", name, (int)n, one.at,
+                     c->name ? "the template " : "your template", c->name ? c->name : "");
   }
   return AMPC_OK;
 }
@@ -110,6 +110,12 @@ static ampc_status read_own(Chat *c, const char *text)
     return ampc_fail(AMPC_BAD_USAGE,
                      "template \"%s\" is none of %s, and no text with {prompt} and then {answer}",
                      text, names);
+  for (const char *at = text; (at = strchr(at, '{')); at++)
+    if (at != prompt && at != answer && strchr(at, '}') &&
+        strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_") + 1 == (size_t)(strchr(at, '}') - at))
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "template \"%s\": %.*s is not known; {prompt} and {answer} are", text,
+                       (int)(strchr(at, '}') - at) + 1, at);
   if (!(c->owned = strdup(text))) return no_memory();
   for (char *at = c->owned; *at; at++)
     if (*at == '\r') *at = '\n';
@@ -387,6 +393,7 @@ ampc_status chat_record(Chat *c, const char *json, size_t n, const char *args, I
   json_error_t error;
   char shown[SHOWN_ROOM];
   Record r = {.c = c};
+  if (n >= 3 && memcmp(json, "\xef\xbb\xbf", 3) == 0) json += 3, n -= 3; /* a byte order mark */
   json_t *record = json_loadb(json, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   if (!record)
     return ampc_fail(AMPC_BAD_FILE, "column %d: %s", error.column,
