@@ -196,7 +196,7 @@ static ampc_status check_file(const char *path, int64_t file_size, TensorFile *f
 {
   int64_t length;
   uint8_t head[9] = {0}; /* a header of 0x280 bytes begins as a pickle does, but byte 8 is `{` */
-  bool read = f->foreign && pread(f->fd, head, sizeof head, 0) == sizeof head;
+  bool read = f->foreign && pread(f->fd, head, sizeof head, 0) >= 4;
   bool archive = memcmp(head, "PK\3\4", 4) == 0;
   bool old = head[0] == 0x80 && head[1] == 2 && head[8] != '{';
   if (read && (archive || old)) return torch_file_read(path, file_size, old, f);

@@ -92,10 +92,10 @@ def check_refused():
     refuses("no message is the assistant's", [{"messages": [user]}])
     refuses('"messages" is no list', [{"messages": "a"}])
     refuses("a message of the role system is not the first one", [{"messages": [user, {"role": "system", "content": "x"}]}])
-    refuses("tokenizer.json has no token <|begin_of_text|>, which template llama3 needs", [good],
+    refuses("tokenizer.json has no token <|begin_of_text|>, which the template llama3 needs", [good],
             'length=8, template="llama3"')
     refuses('template "llama" is none of chatml, llama3, gemma, mistral, plain', [good], 'length=8, template="llama"')
-    refuses("has no token <|user|>, which template of the job needs", [good], 'length=8, template="<|user|>{prompt}{answer}"')
+    refuses("has no token <|user|>, which your template needs", [good], 'length=8, template="<|user|>{prompt}{answer}"')
     refuses("pad: the tokenizer has no token <pad>", [good], 'length=8, template="chatml", pad="<pad>"')
     for own in ("{prompt}{answer}", "{prompt}{answer}User:", "{prompt}{answer}<no>"):
         refuses('jsonl needs pad="TOKEN"', [good], f'length=8, template="{own}"')
