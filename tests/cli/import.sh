@@ -7,8 +7,8 @@ cd "$work" || exit 1
 cp "$fixtures/fixed.onnx" "$fixtures/blocks.onnx" .
 
 # ---- command lines ------------------------------------------------------------------------------------
-refuses "no model" 2 'expected one ONNX model' "$amp" import -o net.amp
-refuses "two models" 2 'expected one ONNX model' "$amp" import fixed.onnx blocks.onnx -o net.amp
+refuses "no model" 2 'expected one model' "$amp" import -o net.amp
+refuses "two models" 2 'expected one model' "$amp" import fixed.onnx blocks.onnx -o net.amp
 refuses "no job" 2 'expected -o FILE' "$amp" import fixed.onnx
 refuses "no such model" 3 'none.onnx' "$amp" import none.onnx -o net.amp
 passes "a model" "$amp" import blocks.onnx -o net.amp
