@@ -124,8 +124,7 @@ int64_t param_room(const Compile *c, const Parameter *p)
 {
   enum { VECTOR = 8, LEAST = 512 };
   int64_t elements = dims_product(p->dim, p->rank);
-  bool buffer = p->buffer && !p->fixed;
-  if (is_cpu_target(c) || buffer || p->rank != 2 || p->dim[0] < LEAST) return elements;
+  if (is_cpu_target(c) || param_is_state(p) || p->rank != 2 || p->dim[0] < LEAST) return elements;
   return ampc_round_up(p->dim[0], VECTOR) * p->dim[1];
 }
 

@@ -50,7 +50,7 @@ static const char *cure_of(const Explanation *e, const ExplainSource *s)
   if (n->why == WHY_f32 || n->why == WHY_promote)
     return arena_printf(c->arena, "%s", ir_why_text(c, n));
   if (p && p->init.kind == AMPC_INIT_COPY) return NULL; /* as its original */
-  if (p && p->buffer) return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
+  if (p && param_is_state(p)) return arena_printf(c->arena, "write `Buffer(.., dtype=%s)`", low);
   if (name && dtype_is_float(n->dtype))
     return arena_printf(c->arena, "write `%s.to(%s)` where it is computed", name,
                         n->dtype == AMPC_F32 ? low : "f32");

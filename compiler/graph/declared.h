@@ -39,6 +39,12 @@ typedef struct Parameter {
   Span span;
 } Parameter; /* shares follow all other entries */
 
+/* True for a Buffer of the job, which is no weight. */
+static inline bool param_is_state(const Parameter *p)
+{
+  return p->buffer && !p->fixed;
+}
+
 /* How an update rounds a new f32 value to bf16. kahan: to nearest, and the rounding error is kept
  * in RESIDUE, Note [residue] in runtime/state/param.c. */
 typedef enum Rounding { ROUND_stochastic, ROUND_nearest, ROUND_kahan } Rounding;

@@ -328,9 +328,9 @@ static void print_tables(Compile *c, Text *out)
     Node shape = {.dtype = p->dtype, .rank = p->rank};
     memcpy(shape.dim, p->dim, sizeof shape.dim);
     text_printf(out, "# %s %s %s%s",
-                p->buffer && !p->fixed ? "buffer"
-                : p->of >= 0           ? "share of"
-                                       : "param",
+                param_is_state(p) ? "buffer"
+                : p->of >= 0      ? "share of"
+                                  : "param",
                 p->path, ir_type_text(c, &shape), p->frozen ? ", frozen" : "");
     if (p->optimizer >= 0) text_printf(out, ", by %s", g->optimizers.at[p->optimizer].name);
     if (p->group) text_printf(out, ".group%u", p->group);

@@ -429,7 +429,7 @@ static void mark_weights(Graph *g)
     const Node *w = ir_node(g, n->in[1]);
     while (op_has(w, T_casts)) w = ir_node(g, w->in[0]);
     Parameter *p = ir_parameter(g, w);
-    if (p) p->channels_last = !p->buffer || p->fixed;
+    if (p) p->channels_last = !param_is_state(p);
   }
   for (uint32_t i = 0; i < g->params.n; i++)
     g->params.at[i].channels_last = share_weight(g, &g->params.at[i])->channels_last;

@@ -92,18 +92,24 @@ static ampc_status add_tokens(Made *m, json_t *root)
 /* The tokens that are put before and after a text. */
 static ampc_status add_processor(Made *m, json_t *root, bool begins)
 {
-  json_t *single = json_array(), *special = json_object(), *processor;
+  json_t *single, *special, *processor, *text[2];
   const char *keys[] = {"bos_token_id", "eos_token_id"};
   bool given[] = {flag(m, "add_bos_token", begins), flag(m, "add_eos_token", false)};
   for (int i = 0; i < 2; i++) {
-    json_int_t id = json_integer_value(get(m, keys[i]));
-    json_t *text = id < 0 ? NULL : json_array_get(m->tokens, (size_t)id);
-    if (given[i] && !text) return refuse_tokens(m->f, keys[i], "names no token");
+    const json_t *id = get(m, keys[i]);
+    bool good = json_is_integer(id) && json_integer_value(id) >= 0;
+    text[i] = good ? json_array_get(m->tokens, (size_t)json_integer_value(id)) : NULL;
+    if (given[i] && !text[i]) return refuse_tokens(m->f, keys[i], "names no token");
+  }
+  single = json_array();
+  special = json_object();
+  for (int i = 0; i < 2; i++) {
     if (given[i]) {
-      json_array_append_new(single,
-                            json_pack("{s:{s:O,s:i}}", "SpecialToken", "id", text, "type_id", 0));
-      json_object_set_new(special, json_string_value(text),
-                          json_pack("{s:O,s:[I],s:[O]}", "id", text, "ids", id, "tokens", text));
+      json_array_append_new(
+          single, json_pack("{s:{s:O,s:i}}", "SpecialToken", "id", text[i], "type_id", 0));
+      json_object_set_new(special, json_string_value(text[i]),
+                          json_pack("{s:O,s:[I],s:[O]}", "id", text[i], "ids",
+                                    json_integer_value(get(m, keys[i])), "tokens", text[i]));
     }
     if (i == 0)
       json_array_append_new(single,
@@ -212,8 +218,8 @@ static ampc_status make_pieces(Made *m, json_t *root)
   bool prefix = flag(m, "add_space_prefix", true);
   const json_t *unknown =
       json_array_get(m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
-  json_t *merges = json_array();
   if (!unknown) return refuse_tokens(m->f, "unknown_token_id", "names no token");
+  json_t *merges = json_array();
   const char *normalizer =
       prefix ? arena_printf(m->f->arena,
                             "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","

@@ -104,7 +104,7 @@ static void add_layer(Compile *c, const NameVec *names, uint32_t layer, Table *t
   for (uint32_t i = g->layers.n; i < names->n; i++) {
     const Parameter *p = &g->params.at[i - g->layers.n];
     const char *path = names->at[i];
-    bool inner = !is_within(path, m->name) || p->buffer;
+    bool inner = !is_within(path, m->name) || param_is_state(p);
     for (uint32_t k = layer + 1; k < g->layers.n && !inner; k++)
       inner = is_within(path, names->at[k]) && is_within(names->at[k], m->name);
     if (inner) continue;

@@ -16,8 +16,7 @@ static void find_layer(Lower *l, Instance *m, void *data)
   vec_push(l->arena, (InstanceVec *)data, m);
 }
 
-/* True if the module is inside of an adapter of an earlier clause. */
-static bool is_inside(const Instance *m)
+bool is_within_adapter(const Instance *m)
 {
   for (; m; m = m->owner)
     if (m->adapts) return true;
@@ -133,7 +132,7 @@ void clause_adapt(Lower *l, Model *model, const Args *args)
   match_patterns(l, &m, &args->at.at[1], 1);
   bool any = false, inside = false;
   for (uint32_t i = 0; i < found.n; i++) {
-    bool within = is_inside(found.at[i]), again = within;
+    bool within = is_within_adapter(found.at[i]), again = within;
     any = any || !within;
     inside = inside || within;
     for (uint32_t k = 0; k < i; k++) again = again || found.at[k] == found.at[i];
@@ -151,7 +150,7 @@ void clause_adapt(Lower *l, Model *model, const Args *args)
 static void list_layers(Lower *l, Instance *m, const char *path, void *data)
 {
   (void)path;
-  if (!is_inside(m)) vec_push(l->arena, (InstanceVec *)data, m);
+  if (!is_within_adapter(m)) vec_push(l->arena, (InstanceVec *)data, m);
 }
 
 void copy_adapters(Lower *l, Instance *to, Instance *from, Span span)
@@ -173,7 +172,8 @@ void copy_adapters(Lower *l, Instance *to, Instance *from, Span span)
   }
 }
 
-/* The adapter has the pin and the mode of its layer. */
+/* The adapter has the pin and the mode of its layer. A copy gets its path only when its model is
+ * declared. */
 Datum adapter_call(Lower *l, Instance *m, Args *args)
 {
   Instance *adapter = m->adapter;
@@ -181,9 +181,7 @@ Datum adapter_call(Lower *l, Instance *m, Args *args)
   adapter->pin = m->pin;
   adapter->pin_span = m->pin_span;
   adapter->evaluating = m->evaluating;
-  adapter->path = m->path;
-  adapter->model = m->model;
-  adapter->layer = m->layer;
+  attach(m, adapter);
   m->adapting = true;
   Datum v = instance_call(l, adapter, args);
   m->adapting = false;

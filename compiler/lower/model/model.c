@@ -26,14 +26,6 @@ static void settle_store(Lower *l, ParamSlot *p)
   if (!p->buffer) store_fits(l, p->store, p->span);
 }
 
-/* True if a module around the parameter is an adapter. */
-static bool within_adapter(const ParamSlot *p)
-{
-  for (const Instance *m = p->owner; m; m = m->owner)
-    if (m->adapts) return true;
-  return false;
-}
-
 static void register_layer(Lower *l, const Instance *m)
 {
   vec_push(l->arena, &l->g->layers, (Layer){m->layer, m->model, m->class->name});
@@ -61,7 +53,7 @@ static void register_param(Lower *l, ParamSlot *p, const char *path, bool alias,
                          .model = data,
                          .buffer = p->buffer,
                          .frozen = is_frozen(p),
-                         .adapts = within_adapter(p),
+                         .adapts = is_within_adapter(p->owner),
                          .dtype = p->buffer ? p->dtype : l->g->weights,
                          .rank = p->rank,
                          .of = -1,

@@ -67,6 +67,7 @@ bool init_resolve(Lower *l, const Init *init, const ParamSlot *p, Span span, amp
 /* ---- adapt.c ---- */
 /* True after a message if the module of the clause is built: `adapt(LoRA(rank=4), "fc")`. */
 bool adapt_is_built(Lower *l, const Expr *clause);
+bool is_within_adapter(const Instance *m); /* m NULL: false */
 void clause_adapt(Lower *l, Model *model, const Args *args);
 /* Marks what runs read from files of `load`, and describes the adapters. Call it after all clauses
  * of the model. */

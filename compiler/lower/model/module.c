@@ -261,13 +261,16 @@ Datum binding_value(Lower *l, const Binding *b, Span span)
   return b->computes ? instance_call(l, b->computes, &none) : b->value;
 }
 
-/* Returns a member, a method or a parameter of the module: `net.fc1`, `net.width`. */
+/* Returns a member, a method or a parameter of the module: `net.fc1`, `net.width`; also a member of
+ * its adapter, whose path is below the module's. */
 Datum instance_attr(Lower *l, Instance *m, const char *name, Span span)
 {
   for (Scope *s = m->body; s; s = s->parent) {
     Binding *b = scope_find(s, name);
     if (b) return m->of ? average_member(l, b, span) : binding_value(l, b, span);
   }
+  if (m->adapter && scope_find(m->adapter->body, name))
+    return instance_attr(l, m->adapter, name, span);
   return unknown_member(l, m, name, span);
 }
 

@@ -59,7 +59,7 @@ uint32_t param_version(const Lower *l, uint32_t index)
   uint32_t steps = 0;
   for (uint32_t i = 0; i < l->optimizers.n; i++) {
     const Parameter *p = &l->g->params.at[index];
-    bool own = (p->buffer && !p->fixed) || share_find(l->g, index, i) != NO_SHARE;
+    bool own = param_is_state(p) || share_find(l->g, index, i) != NO_SHARE;
     steps += own ? l->optimizers.at[i]->updates : 0;
   }
   return steps;
