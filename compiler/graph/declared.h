@@ -53,6 +53,7 @@ typedef enum OptimizerKind {
 #define AMPC_OPTIMIZER(name, ...) OPT_##name,
 #define AMPC_VARIANT(name, ...)   OPT_##name,
 #define AMPC_MEASURED(name, ...)  OPT_##name,
+#define AMPC_MATRICES(name, ...)  OPT_##name,
 #include "optimizers.def"
   OPT_COUNT
 } OptimizerKind;

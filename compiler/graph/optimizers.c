@@ -9,19 +9,22 @@
 #include <string.h>
 
 static OptimizerInfo table[OPT_COUNT] = {
-#define ROW(row, op, measure_op, moment_list, flag_list, always_list, formula)                     \
+#define ROW(row, op, measure_op, matrix, moment_list, flag_list, always_list, formula)                     \
   [OPT_##row] = {.name = #row,                                                                     \
                  .update = OP_##op,                                                                \
                  .measure = measure_op,                                                            \
+                 .matrices = matrix,                                                               \
                  .moments_text = moment_list,                                                      \
                  .flags_text = flag_list,                                                          \
                  .always_text = always_list,                                                       \
                  .formula_text = formula,                                                          \
                  .of = OPT_COUNT,                                                                  \
                  .defaults_text = ""},
-#define AMPC_OPTIMIZER(row, op, settings, ...) ROW(row, op, OP_COUNT, __VA_ARGS__)
+#define AMPC_OPTIMIZER(row, op, settings, ...) ROW(row, op, OP_COUNT, false, __VA_ARGS__)
 #define AMPC_MEASURED(row, op, measure_op, moments, flags, formula)                                \
-  ROW(row, op, OP_##measure_op, moments, flags, "", formula)
+  ROW(row, op, OP_##measure_op, false, moments, flags, "", formula)
+#define AMPC_MATRICES(row, op, measure_op, moments, flags, formula)                                \
+  ROW(row, op, OP_##measure_op, true, moments, flags, "", formula)
 #define AMPC_VARIANT(row, row_of, defaults, always)                                                \
   [OPT_##                                                                                          \
       row] = {.name = #row, .of = OPT_##row_of, .defaults_text = defaults, .always_text = always},
@@ -124,13 +127,21 @@ static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t 
   }
 }
 
-/* Lists the settings: `lr`, then the inputs of `measure`, then the other inputs of the update. */
+bool optimizer_takes_ratio(const OptimizerInfo *row)
+{
+  return row->measure != OP_COUNT && !row->matrices;
+}
+
+/* Lists the settings: `lr`, then the inputs of `measure`, then the other inputs of the update. Of
+ * matrices, weight_decay follows `lr`, as in PyTorch. */
 static void find_settings(OptimizerInfo *row)
 {
-  bool measures = row->measure != OP_COUNT;
-  add_settings(row, row->update, 0, 1);
-  if (measures) add_settings(row, row->measure, 0, op_row(row->measure)->signature.n_inputs);
-  add_settings(row, row->update, 1, op_row(row->update)->signature.n_inputs - 1 - measures);
+  uint32_t first = row->matrices ? 2 : 1;
+  add_settings(row, row->update, 0, first);
+  if (row->measure != OP_COUNT)
+    add_settings(row, row->measure, 0, op_row(row->measure)->signature.n_inputs);
+  uint32_t rest = op_row(row->update)->signature.n_inputs - first - optimizer_takes_ratio(row);
+  add_settings(row, row->update, first, rest);
 }
 
 /* Returns what follows "NAME=" in a list; NULL if the list does not have it. */
@@ -243,10 +254,10 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
 static void check_update(OptimizerInfo *row)
 {
   const OpSignature *sig = &op_row(row->update)->signature;
-  bool measures = row->measure != OP_COUNT;
-  if (sig->n_inputs <= measures || strcmp(sig->input[0].name, "lr") != 0)
+  bool measures = row->measure != OP_COUNT, ratio = optimizer_takes_ratio(row);
+  if (sig->n_inputs <= ratio || strcmp(sig->input[0].name, "lr") != 0)
     optimizer_broken(row->name, "the first input is not lr of", op_row(row->update)->name);
-  check_op(row, row->update, measures ? FILE_weights : FILE_ranges, sig->n_inputs - measures);
+  check_op(row, row->update, measures ? FILE_weights : FILE_ranges, sig->n_inputs - ratio);
   if (measures) check_op(row, row->measure, FILE_moments, op_row(row->measure)->signature.n_inputs);
 }
 

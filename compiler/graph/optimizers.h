@@ -28,6 +28,7 @@ typedef struct OptimizerArgument {
 typedef struct OptimizerInfo {
   const char *name;       /* "AdamW" */
   OpKind update, measure; /* measure: OP_COUNT if there is none */
+  bool matrices; /* its parameters have two axes, and their change is a matrix: Note [muon] */
   const char *moments_text, *flags_text, *always_text, *formula_text; /* columns */
   OptimizerKind of;          /* of a variant: the row that has its update, else OPT_COUNT */
   const char *defaults_text; /* of a variant: the settings with other defaults; else "" */
@@ -45,6 +46,7 @@ typedef struct OptimizerInfo {
   OpCode formula; /* statements of kinds let and set */
 } OptimizerInfo;
 
+#define MUON_SCALE "match_rms_adamw" /* a flag that passes/orthogonal.c reads */
 extern const char *const moment_names[MAX_MOMENTS]; /* in formulas: "m", "v", "u" */
 
 /* Returns a row. The table is parsed and checked at first use, once per process; thread-safe. A
@@ -58,6 +60,8 @@ bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
 /* Finds the index of a setting. Returns false if the row has no setting of that name. */
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
+/* True if the last input of the update is a ratio, which is no setting. */
+bool optimizer_takes_ratio(const OptimizerInfo *row);
 /* Returns the number of slices of each group of o, which members update: one for each member. If an
  * update needs norms of whole parameters, there is one slice, which every member updates. */
 int64_t optimizer_slices(const Graph *g, const Optimizer *o);

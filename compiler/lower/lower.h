@@ -180,6 +180,8 @@ struct Opt {
   uint32_t n_settings;
   const char *setting[MAX_SETTINGS]; /* names, "lr": inputs of the update, clip_norm, skip_above */
   Datum value[MAX_SETTINGS];
+  bool *only;               /* for each parameter: a clause `only` takes it; NULL: no such clause */
+  VEC(struct Opt *) without; /* what these update is left out */
   VEC(SettingGroup) groups; /* [i]: group i + 1 of the graph's optimizer */
   uint32_t updates;         /* `minimize` nodes in the block so far */
   uint32_t last;            /* number of its last `minimize` in the block, counted from 1 */

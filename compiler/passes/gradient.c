@@ -6,6 +6,7 @@
 #include "backward.h"
 #include "counted.h"
 #include "norms.h"
+#include "orthogonal.h"
 
 typedef struct Gradient {
   Compile *c;
@@ -373,19 +374,26 @@ static void named_settings(const OptimizerInfo *row, OpKind op, const Value *set
 
 /* Appends the update of a group. If it needs norms of whole parameters, two nodes come before it:
  * one measures parts of the parameters and one combines the parts. Pass fuse makes the last blocks
- * of the first kernel do the work of the second. */
-static Value append_group(Compile *c, const Cursor *at, const OptimizerInfo *row,
-                          const Value *settings, int64_t optimizer, uint32_t group)
+ * of the first kernel do the work of the second. If it needs whole matrices, the nodes of
+ * orthogonal.c come before it. */
+static Value append_group(Compile *c, const Cursor *at, const Node *minimize, uint32_t group)
 {
+  int64_t optimizer = attr_int(minimize, "optimizer");
+  const Optimizer *o = &c->graph->optimizers.at[optimizer];
+  const OptimizerInfo *row = optimizer_of(o);
+  const Value *settings = minimize->in + 1 + o->groups.at[group].settings * row->n_settings;
   const NamedAttr *own = ATTRS({"optimizer", {.i = optimizer}}, {"group", {.i = group}});
   Value in[MAX_SIGNATURE] = {{0}}, measured[MAX_SIGNATURE] = {{0}};
   uint32_t n = op_row(row->update)->signature.n_inputs;
   named_settings(row, row->update, settings, in);
   if (row->measure != OP_COUNT) {
     named_settings(row, row->measure, settings, measured);
-    Value sums =
+    Value first =
         ir_append(c, at, row->measure, measured, op_row(row->measure)->signature.n_inputs, own);
-    in[n - 1] = ir_append(c, at, OP_trust_ratio, &sums, 1, own);
+    if (row->matrices)
+      orthogonal_append(c, at, minimize->in[0], first, optimizer, group);
+    else
+      in[n - 1] = ir_append(c, at, OP_trust_ratio, &first, 1, own);
   }
   return ir_append(c, at, row->update, in, n,
                    ATTRS(own[0], own[1], {"sums", {.i = c->options.norms}}));
@@ -423,12 +431,10 @@ static Value *append_updates(Gradient *p, const Node *minimize)
   Cursor at = ir_cursor_at(minimize, WHY_state);
   int64_t index = attr_int(minimize, "optimizer");
   const Optimizer *o = &c->graph->optimizers.at[index];
-  const OptimizerInfo *row = optimizer_of(o);
   Value *updates = arena_array(c->arena, Value, o->groups.n);
   for (uint32_t i = 0; i < o->groups.n; i++) {
     if (!optimizer_has_group(c->graph, index, i)) continue;
-    const Value *settings = minimize->in + 1 + o->groups.at[i].settings * row->n_settings;
-    updates[i] = append_group(c, &at, row, settings, index, i);
+    updates[i] = append_group(c, &at, minimize, i);
     *updated_at(p, minimize->block, index) = updates[i].id;
   }
   for (uint32_t i = 0; i < o->groups.n && c->graph->members > 1; i++)

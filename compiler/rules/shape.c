@@ -454,6 +454,15 @@ bool shape_param_parts(Compile *c, Node *n)
   return rule_set_dims(c, n, 2, (int64_t[]){parts.n, 2});
 }
 
+/* The result has room for all elements of each part of the group. */
+bool shape_param_elements(Compile *c, Node *n)
+{
+  ParamParts parts =
+      param_parts(c->graph, attr_int(n, "optimizer"), (uint32_t)attr_int(n, "group"));
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, 1, (int64_t[]){parts.n * parts.size});
+}
+
 /* The result has one number for each parameter of the group. */
 bool shape_params(Compile *c, Node *n)
 {

@@ -647,6 +647,36 @@ class Lion(torch.optim.Optimizer):
                 self.state[x]["m"] = beta2 * m + (1 - beta2) * x.grad
 
 
+class Muon(torch.optim.Optimizer):
+    """Matrices as torch.optim.Muon, but in their own type, where that computes in bf16; the others by AdamW with lr
+    `rest`."""
+
+    def __init__(self, params, lr, rest, weight_decay=0.1, momentum=0.95, nesterov=True, match=False):
+        params = list(params)
+        super().__init__(params, {})
+        self.settings = lr, weight_decay, momentum, nesterov, match
+        self.rest = torch.optim.AdamW([x for x in params if x.ndim != 2], lr=rest)
+
+    @torch.no_grad()
+    def step(self):
+        lr, decay, momentum, nesterov, match = self.settings
+        for x in self.param_groups[0]["params"]:
+            if x.ndim != 2:
+                continue
+            m = self.state[x]["m"] = torch.lerp(self.state[x].get("m", torch.zeros_like(x)), x.grad, 1 - momentum)
+            change = torch.lerp(x.grad, m, momentum) if nesterov else m
+            rows, columns = x.shape
+            change = change.T if rows > columns else change
+            change = change / change.norm().clamp(min=1e-7)
+            for _ in range(5):
+                gram = change @ change.T
+                change = 3.4445 * change + (-4.7750 * gram + 2.0315 * gram @ gram) @ change
+            change = change.T if rows > columns else change
+            factor = 0.2 * max(rows, columns) ** 0.5 if match else max(1, rows / columns) ** 0.5
+            x.mul_(1 - lr * decay).sub_(lr * factor * change)
+        self.rest.step()
+
+
 SCHED = torch.optim.lr_scheduler
 RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings; NETS says which net
     "sgd": (lambda p: torch.optim.SGD(p, lr=0.05), None, None),
@@ -705,6 +735,9 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
                                     "lr": 2e-3}],
         lr=1e-2, betas=(0.8, 0.99), weight_decay=0.1, bias_correction=False), None, None),
     "cnn_lamb": (lambda p: Lamb(p, lr=1e-2), None, None),
+    "muon": (lambda p: Muon(p, lr=0.02, rest=2e-3), None, None),
+    "muon_bodies": (lambda p: Muon(p, lr=2e-3, rest=2e-3, weight_decay=0.01, match=True), None, None, {"bodies": 2}),
+    "lstm_muon": (lambda p: Muon(p, lr=0.05, rest=1e-2, momentum=0.9, nesterov=False), None, None),
     "lstm_sgd": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5),
     "lstm_adamw": (lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.01), None, 1.0),
     "proj_adam": (lambda p: torch.optim.Adam(p, lr=1e-2), None, 1.0),

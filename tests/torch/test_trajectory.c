@@ -152,6 +152,13 @@ static const Run runs[] = {
                     "bias_correction=false) {\n"
                     "  group(\"*.bias\", lr=2e-3, weight_decay=0.0, always_adapt=false)\n}"},
     {"cnn_lamb", "LAMB(net, lr=1e-2)"},
+    {"muon", "Muon(net, lr=0.02) { only(rank=2) }\n"
+             "optimizer rest = AdamW(net, lr=2e-3) { without(opt) }"},
+    {"muon_bodies", "Muon(net, lr=2e-3, weight_decay=0.01, match_rms_adamw=true, accumulate=2) {\n"
+                    "  only(\"**\", rank=2)\n}\n"
+                    "optimizer rest = AdamW(net, lr=2e-3, accumulate=2) { without(opt) }"},
+    {"lstm_muon", "Muon(net, lr=0.05, momentum=0.9, nesterov=false) { only(\"{rnn,fc}.*\", rank=2) }\n"
+                  "optimizer rest = AdamW(net, lr=1e-2) { without(opt) }"},
     {"lstm_sgd", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5)"},
     {"lstm_adamw", "AdamW(net, lr=1e-2, weight_decay=0.01, clip_norm=1.0)"},
     {"proj_adam", "Adam(net, lr=1e-2, clip_norm=1.0)"},
@@ -235,8 +242,9 @@ static bool run(const Fixture *f, const Run *r)
       "%sdata d(split: str) { return synthetic(640, [%d]), "
       "synthetic(640, [], dtype=i64, low=0, high=%d) }\n"
       "model net = Net()\noptimizer opt = %s\nprecision f32\n"
-      "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(net(x), y) with opt }\n",
-      net->text, (int)net->inputs, CLASSES, r->optimizer, (int)net->batch);
+      "train x, y in d(\"train\") with batch=%d { minimize cross_entropy(net(x), y) with opt%s }\n",
+      net->text, (int)net->inputs, CLASSES, r->optimizer, (int)net->batch,
+      strstr(r->optimizer, "optimizer rest") ? ", rest" : "");
   Job job = job_open(r->name, text);
   uint32_t block = job_block(&job, AMPC_TRAIN);
   set_weights(&job, net);

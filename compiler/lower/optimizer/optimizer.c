@@ -62,10 +62,10 @@ static void adopt(Lower *l, ParamSlot *p, const char *path, bool alias, void *da
   uint32_t index = (uint32_t)p->index;
   Parameter *q = &l->g->params.at[index];
   a->copies = a->copies || p->copy_of;
-  if (q->buffer || q->frozen) return;
+  if (q->buffer || q->frozen || !optimizer_selects(l, a->opt, index)) return;
   a->count++;
   if (share_find(l->g, index, a->opt->index) != NO_SHARE) return;
-  if (a->reported || !check_averages(l, a, index))
+  if (a->reported || !check_averages(l, a, index) || !check_matrix(l, a->opt, q, a->span))
     a->reported = true;
   else if (q->optimizer < 0)
     q->optimizer = a->opt->index;
@@ -321,6 +321,7 @@ static Datum run_optimizer(Lower *l, Args *args)
   if (q->skip && !add_setting(l, o, "skip_above", ARG(3), args->span)) return d_of(D_error);
   if (!settle_group(l, o, 0, args->span)) return d_of(D_error);
   Adoption a = {.opt = o, .span = args->span};
+  if (!optimizer_select(l, o, ARG(1))) return d_of(D_error);
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
   if (!a.count && l->broken) return d_of(D_error);
   if (!a.count) {
@@ -350,11 +351,14 @@ static const char *optimizer_choice(Lower *l)
 bool optimizer_settle(Lower *l, Opt *o)
 {
   if (o->state != GLOBAL_new) return o->good;
-  o->state = GLOBAL_done;
-  if (!find_accumulate(l, o)) return o->good = false;
+  o->state = GLOBAL_busy;
+  Opt *outer = l->settings_of; /* whose clause `without` names this one */
   l->settings_of = o;
-  Datum v = eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value);
-  l->settings_of = NULL;
+  Datum v = find_accumulate(l, o)
+                ? eval(l, scope_new(l, NULL, o->file, NULL), o->decl->as.object.value)
+                : d_of(D_error);
+  l->settings_of = outer;
+  o->state = GLOBAL_done;
   if (!d_is(v, D_error) && v.kind != D_optimizer)
     fail(l, E209, o->decl->as.object.value->span, "an optimizer is %s, got %s", optimizer_choice(l),
          d_kind_text(l, v));

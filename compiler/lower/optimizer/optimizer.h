@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/lower/elaborate.h"
 #include "compiler/lower/evaluate.h"
+#include "compiler/lower/model/model.h"
 
 /* ---- optimizer.c ---- */
 Opt *declare_optimizer(Lower *l, File *f, const Decl *decl);
@@ -37,6 +38,20 @@ extern const Native mode_natives[];
 bool optimizer_groups(Lower *l, Opt *o, Datum model);
 /* Returns the value and the key of setting i for the parameters of group `group`. */
 Datum group_setting(const Opt *o, uint32_t group, uint32_t i, const char **key);
+
+/* Adds what an optimizer of `model` updates, as roots of patterns. `listed`: within a list. */
+void optimizer_roots(Lower *l, Datum model, bool listed, RootVec *roots);
+/* Matches patterns args[0, n), or all parameters if n is 0. Returns false after a message. */
+bool match_params(Lower *l, const Match *m, const Args *args, uint32_t n);
+bool want_rank(Lower *l, const ArgValue *arg, int64_t *out);
+
+/* ---- selection.c ---- */
+/* Lowers the clauses `only` and `without`. Returns false after a message. */
+bool optimizer_select(Lower *l, Opt *o, Datum model);
+bool selects(const Stmt *st); /* is one of these clauses */
+bool optimizer_selects(const Lower *l, const Opt *o, uint32_t param);
+/* Returns false after a message if the optimizer updates matrices and `p` is none. */
+bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span);
 
 /* ---- minimize.c ---- */
 void lower_minimize(Lower *l, Frame *f, const Stmt *s);

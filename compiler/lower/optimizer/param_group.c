@@ -40,12 +40,11 @@ static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
   vec_push(l->arena, roots, (Root){part, path});
 }
 
-/* Adds what the optimizer updates: a model, a submodule, or a list. */
-static void add_roots(Lower *l, Datum model, bool listed, RootVec *roots)
+void optimizer_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 {
   if (model.kind != D_list) add_root(l, model, listed, roots);
   for (uint32_t i = 0; model.kind == D_list && i < model.n; i++)
-    add_roots(l, model.as.list[i], true, roots);
+    optimizer_roots(l, model.as.list[i], true, roots);
 }
 
 /* ---- settings ---- */
@@ -129,12 +128,24 @@ static bool set_from_options(Lower *l, const Opt *o, SettingGroup *g, Span span)
 
 /* ---- clauses ---- */
 
+bool match_params(Lower *l, const Match *m, const Args *args, uint32_t n)
+{
+  uint32_t errors = diag_error_count(l->c);
+  const ArgValue every = {.value = d_str("**"), .span = args->span};
+  match_patterns(l, m, n ? args->at.at : &every, n ? n : 1);
+  return diag_error_count(l->c) == errors;
+}
+
+bool want_rank(Lower *l, const ArgValue *arg, int64_t *out)
+{
+  return want_count(l, arg->value, arg->span, "`rank`", (Counts){0, AMPC_MAX_RANK}, out);
+}
+
 /* Adds the parameters of the clause to the group. Without patterns, `rank` alone names them. */
 static bool match_group(Lower *l, Match *m, Member *group, const Args *args, uint32_t n)
 {
-  const ArgValue every = {.value = d_str("**"), .span = args->span};
   m->data = group;
-  match_patterns(l, m, n ? args->at.at : &every, n ? n : 1);
+  if (!match_params(l, m, args, n)) return false;
   if (group->rank < 0 || group->found || l->broken) return true;
   return refuse(l, E501, args->span, "`%s` has no parameter of rank %lld%s", group->opt->name,
                 (long long)group->rank, n ? " that matches" : "");
@@ -148,9 +159,7 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   Member member = {.opt = o, .group = index, .rank = -1};
   while (n < args->at.n && !args->at.at[n].key) n++;
   for (uint32_t i = n; i < args->at.n; i++)
-    if (strcmp(args->at.at[i].key, "rank") == 0 &&
-        !want_count(l, args->at.at[i].value, args->at.at[i].span, "`rank`",
-                    (Counts){0, AMPC_MAX_RANK}, &member.rank))
+    if (strcmp(args->at.at[i].key, "rank") == 0 && !want_rank(l, &args->at.at[i], &member.rank))
       return false;
   if (!n && member.rank < 0) {
     fail(l, E205, args->span, "`group` takes patterns or `rank`, and then settings");
@@ -170,13 +179,15 @@ static bool group_clause(Lower *l, Opt *o, const Args *args, Match *m)
   return settle_group(l, o, index, args->span);
 }
 
-/* Lowers a clause of an optimizer: `group` is the only one. */
+/* Lowers a `group`. Other clauses are in selection.c. */
 static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
 {
   const Expr *e = st->kind == STMT_expr ? st->as.value : NULL;
+  if (selects(st)) return true;
   if (strcmp(called_name(e), "group") != 0) {
     fail(l, E210, st->span, "this is no clause of an optimizer");
-    return diag_help(l->c, "the clause is `group(*patterns, **settings)`");
+    return diag_help(l->c, "the clauses are `group(*patterns, **settings)`, `only(*patterns, rank=)` "
+                           "and `without(optimizer)`");
   }
   Args args = {.span = e->span};
   if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;
@@ -188,7 +199,7 @@ bool optimizer_groups(Lower *l, Opt *o, Datum model)
 {
   bool good = true;
   Match m = {.owner = o->name, .broken = l->broken, .param = join};
-  add_roots(l, model, false, &m.roots);
+  optimizer_roots(l, model, false, &m.roots);
   const Block *clauses = &o->decl->as.object.clauses;
   for (uint32_t i = 0; i < clauses->n; i++) good = clause(l, o, clauses->at[i], &m) && good;
   return good;

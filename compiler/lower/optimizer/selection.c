@@ -1,0 +1,105 @@
+/* Lowers the clauses of an optimizer that say which parameters of its model it updates:
+ * `only(*patterns, rank=)` and `without(optimizer)`. Without a clause it updates all. */
+#include "optimizer.h"
+#include "compiler/lower/model/model.h"
+#include "compiler/graph/optimizers.h"
+#include "compiler/graph/shares.h"
+#include <string.h>
+
+/* What one `only` finds. */
+typedef struct Found {
+  Opt *opt;
+  int64_t rank; /* of these parameters; -1: any */
+  uint32_t n;
+} Found;
+
+static void take(Lower *l, ParamSlot *p, void *data)
+{
+  Found *f = data;
+  (void)l;
+  if (p->buffer || p->index < 0 || (f->rank >= 0 && p->rank != f->rank)) return;
+  f->opt->only[p->index] = true;
+  f->n++;
+}
+
+static bool only_clause(Lower *l, Opt *o, const Args *args, Match *m)
+{
+  Found found = {.opt = o, .rank = -1};
+  uint32_t n = 0;
+  while (n < args->at.n && !args->at.at[n].key) n++;
+  for (uint32_t i = n; i < args->at.n; i++) {
+    if (strcmp(args->at.at[i].key, "rank") != 0) {
+      wrong_key(l, "only", &args->at.at[i], (const char *[]){"rank"}, 1, "only(*patterns, rank)");
+      return false;
+    }
+    if (!want_rank(l, &args->at.at[i], &found.rank)) return false;
+  }
+  if (!args->at.n) {
+    fail(l, E205, args->span, "`only` takes patterns or `rank`");
+    return diag_help(l->c, "`only(\"layers.**\", rank=2)`");
+  }
+  if (!o->only) o->only = arena_array(l->arena, bool, l->g->params.n);
+  m->data = &found;
+  if (!match_params(l, m, args, n)) return false;
+  if (found.n || l->broken) return true;
+  return refuse(l, E501, args->span, "`%s` has no parameter %s", o->name,
+                n ? "that matches" : "of this rank");
+}
+
+static bool without_clause(Lower *l, Opt *o, const Args *args)
+{
+  bool one = args->at.n == 1 && !args->at.at[0].key;
+  if (!one || args->at.at[0].value.kind != D_optimizer) {
+    fail(l, E205, args->span, "`without` takes another optimizer");
+    return diag_help(l->c, "`optimizer rest = AdamW(net) { without(%s) }`", o->name);
+  }
+  Opt *other = args->at.at[0].value.as.optimizer;
+  if (other->state == GLOBAL_busy)
+    return refuse(l, E605, args->span, "what `%s` updates depends on what `%s` updates", other->name,
+                  o->name);
+  if (!optimizer_settle(l, other)) return false;
+  vec_push(l->arena, &o->without, other);
+  return true;
+}
+
+bool optimizer_select(Lower *l, Opt *o, Datum model)
+{
+  const Block *clauses = &o->decl->as.object.clauses;
+  Match m = {.owner = o->name, .broken = l->broken, .param = take};
+  optimizer_roots(l, model, false, &m.roots);
+  for (uint32_t i = 0; i < clauses->n; i++) {
+    const Stmt *st = clauses->at[i];
+    if (!selects(st)) continue;
+    const Expr *e = st->as.value;
+    Args args = {.span = e->span};
+    if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;
+    bool only = strcmp(called_name(e), "only") == 0;
+    if (!(only ? only_clause(l, o, &args, &m) : without_clause(l, o, &args))) return false;
+  }
+  return true;
+}
+
+bool selects(const Stmt *st)
+{
+  const char *name = called_name(st->kind == STMT_expr ? st->as.value : NULL);
+  return strcmp(name, "only") == 0 || strcmp(name, "without") == 0;
+}
+
+bool optimizer_selects(const Lower *l, const Opt *o, uint32_t param)
+{
+  for (uint32_t i = 0; i < o->without.n; i++)
+    if (share_find(l->g, param, o->without.at[i]->index) != NO_SHARE) return false;
+  return !o->only || o->only[param];
+}
+
+bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span)
+{
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  if (!row->matrices || p->rank == 2) return true;
+  fail(l, E605, span, "%s updates matrices, and `%s` has %d %s", row->name, p->path, (int)p->rank,
+       p->rank == 1 ? "axis" : "axes");
+  return diag_help(l->c,
+                   "`{ only(rank=2) }` after this call selects the matrices; `optimizer rest = "
+                   "AdamW(net) { without(%s) }` updates the other parameters",
+                   o->name);
+}
