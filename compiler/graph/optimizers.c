@@ -9,7 +9,7 @@
 #include <string.h>
 
 static OptimizerInfo table[OPT_COUNT] = {
-#define ROW(row, op, measure_op, matrix, moment_list, flag_list, always_list, formula)                     \
+#define ROW(row, op, measure_op, matrix, moment_list, flag_list, always_list, formula)             \
   [OPT_##row] = {.name = #row,                                                                     \
                  .update = OP_##op,                                                                \
                  .measure = measure_op,                                                            \

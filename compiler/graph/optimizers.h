@@ -46,7 +46,7 @@ typedef struct OptimizerInfo {
   OpCode formula; /* statements of kinds let and set */
 } OptimizerInfo;
 
-#define MUON_SCALE "match_rms_adamw" /* a flag that passes/orthogonal.c reads */
+#define MUON_SCALE "match_rms_adamw"                /* a flag that passes/orthogonal.c reads */
 extern const char *const moment_names[MAX_MOMENTS]; /* in formulas: "m", "v", "u" */
 
 /* Returns a row. The table is parsed and checked at first use, once per process; thread-safe. A

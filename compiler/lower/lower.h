@@ -180,11 +180,12 @@ struct Opt {
   uint32_t n_settings;
   const char *setting[MAX_SETTINGS]; /* names, "lr": inputs of the update, clip_norm, skip_above */
   Datum value[MAX_SETTINGS];
-  bool *only;               /* for each parameter: a clause `only` takes it; NULL: no such clause */
+  bool *only; /* for each parameter: a clause `only` takes it; NULL: no such clause */
   VEC(struct Opt *) without; /* what these update is left out */
-  VEC(SettingGroup) groups; /* [i]: group i + 1 of the graph's optimizer */
-  uint32_t updates;         /* `minimize` nodes in the block so far */
-  uint32_t last;            /* number of its last `minimize` in the block, counted from 1 */
+  VEC(uint32_t) left_out;    /* parameters of its model that `only` does not take */
+  VEC(SettingGroup) groups;  /* [i]: group i + 1 of the graph's optimizer */
+  uint32_t updates;          /* `minimize` nodes in the block so far */
+  uint32_t last;             /* number of its last `minimize` in the block, counted from 1 */
 };
 
 typedef struct Policy { /* a clause for a def of the library or an op of the job: policy.c */

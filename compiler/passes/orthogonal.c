@@ -85,9 +85,9 @@ static Value normalized(Orthogonal *o, Value x)
 static Value piece(Orthogonal *o, Value x, int64_t from, const Matrix *m, uint32_t rank)
 {
   const int64_t dim[] = {1, m->rows, m->columns};
-  Value v = ir_append(
-      o->c, &o->at, OP_slice, &x, 1,
-      ATTRS({"dim", {.i = 0}}, {"start", {.i = from}}, {"stop", {.i = from + m->rows * m->columns}}));
+  Value v = ir_append(o->c, &o->at, OP_slice, &x, 1,
+                      ATTRS({"dim", {.i = 0}}, {"start", {.i = from}},
+                            {"stop", {.i = from + m->rows * m->columns}}));
   return ir_reshape(o->c, &o->at, v, dim + 3 - rank, rank);
 }
 

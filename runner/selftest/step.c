@@ -53,17 +53,18 @@ static void print_precision(Text *t, const Recipe *r)
   text_puts(t, "\n");
 }
 
-/* Prints the job. Two products have one weight, so that gradients are added, always in f32. */
+/* Prints the job. Two products have one weight, so that gradients are added, always in f32. An
+ * optimizer of matrices gets `w` as one row. */
 static void print_job(Text *t, const Recipe *r)
 {
   text_printf(t,
               "data numbers() { return synthetic(64, [%d]), synthetic(64, [%d]) }\n"
               "module Net {\n"
-              "  w = Parameter([%d], init=normal_(std=0.5)); fc = Linear(%d, 1, bias=false)\n"
+              "  w = Parameter([%s%d], init=normal_(std=0.5)); fc = Linear(%d, 1, bias=false)\n"
               "  def forward(x, z) { return sum(x * w) + sum(fc(z)) + sum(fc(z * 2.0)) }\n"
               "}\n"
               "model net = Net()\n",
-              STEP_W, STEP_FC, STEP_W, STEP_FC);
+              STEP_W, STEP_FC, optimizer_row(r->kind)->matrices ? "1, " : "", STEP_W, STEP_FC);
   print_optimizer(t, r);
   print_precision(t, r);
   text_printf(t,

@@ -17,7 +17,7 @@ import subprocess
 import lib
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
-JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler", "follow", "penalty"]
+JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler", "follow", "penalty", "muon"]
 # another training on each number of members: batch norm over the samples of a member, and numbers that each member draws
 LOCAL = ["norm", "replay", "weights16"]
 NEAR, TINY = 1e-5, 1e-7

@@ -121,7 +121,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   if (sizes->again || sizes->sizing != SIZING_asked) return;
   for (uint32_t i = 0; i < l->optimizers.n; i++) optimizer_settle(l, l->optimizers.at[i]);
   check_averages_kept(l);
-  if (!diag_error_count(c)) drop_unreached(l);
+  if (!diag_error_count(c)) warn_left_out(l), drop_unreached(l);
   shares_settle(c);
   if (!l->stopped) plateaus_settle(l);
   if (!l->stopped) check_settings(l);

@@ -49,7 +49,11 @@ bool want_rank(Lower *l, const ArgValue *arg, int64_t *out);
 /* Lowers the clauses `only` and `without`. Returns false after a message. */
 bool optimizer_select(Lower *l, Opt *o, Datum model);
 bool selects(const Stmt *st); /* is one of these clauses */
-bool optimizer_selects(const Lower *l, const Opt *o, uint32_t param);
+/* True if the optimizer updates this parameter of its model. Records one that `only` leaves out. */
+bool optimizer_selects(Lower *l, Opt *o, uint32_t param);
+/* Warns of parameters that an `only` leaves out and no optimizer updates: W613. Call it after all
+ * optimizers are settled. */
+void warn_left_out(Lower *l);
 /* Returns false after a message if the optimizer updates matrices and `p` is none. */
 bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span);
 

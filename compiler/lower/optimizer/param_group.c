@@ -186,8 +186,9 @@ static bool clause(Lower *l, Opt *o, const Stmt *st, Match *m)
   if (selects(st)) return true;
   if (strcmp(called_name(e), "group") != 0) {
     fail(l, E210, st->span, "this is no clause of an optimizer");
-    return diag_help(l->c, "the clauses are `group(*patterns, **settings)`, `only(*patterns, rank=)` "
-                           "and `without(optimizer)`");
+    return diag_help(l->c,
+                     "the clauses are `group(*patterns, **settings)`, `only(*patterns, rank=)` "
+                     "and `without(optimizer)`");
   }
   Args args = {.span = e->span};
   if (!eval_args(l, scope_new(l, NULL, o->file, NULL), &e->as.call.args, &args)) return false;

@@ -55,8 +55,8 @@ static bool without_clause(Lower *l, Opt *o, const Args *args)
   }
   Opt *other = args->at.at[0].value.as.optimizer;
   if (other->state == GLOBAL_busy)
-    return refuse(l, E605, args->span, "what `%s` updates depends on what `%s` updates", other->name,
-                  o->name);
+    return refuse(l, E605, args->span, "what `%s` updates depends on what `%s` updates",
+                  other->name, o->name);
   if (!optimizer_settle(l, other)) return false;
   vec_push(l->arena, &o->without, other);
   return true;
@@ -85,11 +85,35 @@ bool selects(const Stmt *st)
   return strcmp(name, "only") == 0 || strcmp(name, "without") == 0;
 }
 
-bool optimizer_selects(const Lower *l, const Opt *o, uint32_t param)
+bool optimizer_selects(Lower *l, Opt *o, uint32_t param)
 {
   for (uint32_t i = 0; i < o->without.n; i++)
     if (share_find(l->g, param, o->without.at[i]->index) != NO_SHARE) return false;
-  return !o->only || o->only[param];
+  if (!o->only || o->only[param]) return true;
+  vec_push(l->arena, &o->left_out, param);
+  return false;
+}
+
+void warn_left_out(Lower *l)
+{
+  for (uint32_t i = 0; i < l->optimizers.n; i++) {
+    const Opt *o = l->optimizers.at[i];
+    const Parameter *first = NULL;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < o->left_out.n; k++) {
+      const Parameter *p = &l->g->params.at[o->left_out.at[k]];
+      if (p->optimizer >= 0) continue;
+      if (!first) first = p;
+      n++;
+    }
+    if (!first) continue;
+    diag_warning(l->c, W613, o->decl->span, "no optimizer updates `%s`%s", first->path,
+                 n > 1 ? arena_printf(l->arena, " and %u more", n - 1) : "");
+    diag_help(l->c,
+              "`optimizer %s_rest = AdamW(%s) { without(%s) }` updates what `only` leaves out; "
+              "`freeze(PATTERNS)` in `model %s` says that it stays as it is",
+              o->name, first->model, o->name, first->model);
+  }
 }
 
 bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span)

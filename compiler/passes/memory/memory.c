@@ -93,6 +93,20 @@ static void find_masters(Graph *g)
   }
 }
 
+/* Places the optimizers that have no shares. Those that keep most moments come first, so that the
+ * spaces of later moments are shorter. Returns the end. */
+static int64_t place_optimizers(Compile *c)
+{
+  Graph *g = c->graph;
+  int64_t at = 0;
+  for (uint32_t kept = 1u << MAX_MOMENTS; kept-- > 0;)
+    for (uint32_t i = 0; i < g->optimizers.n; i++) {
+      const Optimizer *o = &g->optimizers.at[i];
+      if (!has_shares(o) && optimizer_moments(o) == kept) at = place_optimizer(c, i, at);
+    }
+  return at;
+}
+
 /* Places weights in MASTER, sorted by optimizer, frozen ones last. Frozen ones have no gradients
  * and moments, so the spaces of gradients and moments are shorter and have the same offsets. Shares
  * have no masters of their own. Optimizers with shares come last, so that the shares of the last
@@ -100,10 +114,8 @@ static void find_masters(Graph *g)
 static void place_weights(Compile *c)
 {
   Graph *g = c->graph;
-  int64_t at = 0, end = 0;
   g->moments = 0;
-  for (uint32_t i = 0; i < g->optimizers.n; i++)
-    if (!has_shares(&g->optimizers.at[i])) at = end = place_optimizer(c, i, at);
+  int64_t at = place_optimizers(c), end = at;
   for (uint32_t i = 0; i < g->optimizers.n; i++) {
     if (!has_shares(&g->optimizers.at[i])) continue;
     const Optimizer *o = &g->optimizers.at[i];

@@ -276,6 +276,19 @@ static bool keeps_buffers(const Graph *g)
   return false;
 }
 
+/* Returns the end of the last optimizer that keeps moment k + 1. */
+static int64_t moment_elements(const Graph *g, uint32_t k)
+{
+  int64_t end = 0;
+  for (uint32_t i = 0; i < g->optimizers.n; i++) {
+    const Optimizer *o = &g->optimizers.at[i];
+    if (!(optimizer_moments(o) >> k & 1)) continue;
+    for (uint32_t j = 0; j < o->groups.n; j++)
+      end = most(end, o->groups.at[j].moment + o->groups.at[j].slice);
+  }
+  return end;
+}
+
 /* Computes the bytes of the spaces of parameters. Copies have the offsets of MASTER, in elements of
  * their type. Averages end with the last parameter that an optimizer trains; GRAD and the moments
  * end with the last share. */
@@ -283,8 +296,7 @@ static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
-  int64_t moments = g->moments * ir_dtype_size(c, g->moment_type);
-  bool moment1 = false, moment2 = false, moment3 = false, ema = false;
+  bool ema = false;
   uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
@@ -301,9 +313,6 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (uint32_t i = 0; i < p->n_optimizers; i++) {
     owned = most(owned, p->optimizers[i].first + p->optimizers[i].count);
     if (g->members > 1) trained = most(trained, owned), elements = most(elements, owned);
-    moment1 |= p->optimizers[i].uses_moment1;
-    moment2 |= p->optimizers[i].uses_moment2;
-    moment3 |= p->optimizers[i].uses_moment3;
     ema |= p->optimizers[i].uses_ema;
   }
   p->space_bytes[AMPC_MASTER] = elements * ir_dtype_size(c, g->weights);
@@ -311,9 +320,8 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (copies >> d & 1) p->space_bytes[ampc_type_of(d)->copies] = elements * ampc_dtype_size(d);
   p->space_bytes[AMPC_GRAD] = owned * f32;
-  p->space_bytes[AMPC_MOMENT1] = moment1 ? moments : 0;
-  p->space_bytes[AMPC_MOMENT2] = moment2 ? moments : 0;
-  p->space_bytes[AMPC_MOMENT3] = moment3 ? moments : 0;
+  for (uint32_t k = 0; k < MAX_MOMENTS; k++)
+    p->space_bytes[AMPC_MOMENT1 + k] = moment_elements(g, k) * ir_dtype_size(c, g->moment_type);
   p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }

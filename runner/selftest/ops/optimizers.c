@@ -19,6 +19,8 @@ static const OpTest tests[] = {
     {OP_lamb_moments, NO_CASES("suite step: formula lamb")},
     {OP_trust_ratio, NO_CASES("suite step: formula lamb_whole")},
     {OP_lamb_update, NO_CASES("suite step: formula lamb_whole")},
+    {OP_muon_moments, NO_CASES("suite step: formula muon")},
+    {OP_muon_update, NO_CASES("suite step: formula muon_whole")},
 };
 FAMILY(optimizers)
 
@@ -122,6 +124,12 @@ const Recipe recipes[] = {
      "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 weight_decay=0.01 clip_value=0.5", "bf16", "nnan"},
     {"lamb that does not adapt", OPT_LAMB, "lr=0.01 beta1=0.9 beta2=0.99 eps=1e-6 bias_correction",
      "f32", "nnn"},
+    {"muon", OPT_Muon, "lr=0.02 weight_decay=0.1 momentum=0.95 nesterov", "f32", "nnNnnin"},
+    {"muon clip, scaler, ema, clamp", OPT_Muon,
+     "lr=0.05 momentum=0.5 match_rms_adamw maximize clip=2 clip_value=0.5 ema=0.75 clamp=-0.25,0.5 "
+     "scaler=1024,2,0.5,2,256,4096",
+     "f16", "inNninn"},
+    {"muon, bf16", OPT_Muon, "lr=0.01 momentum=0.75 nesterov", "bf16", "nnan"},
     {.label = NULL},
 };
 
@@ -388,12 +396,42 @@ static void lamb_whole(const Recipe *r, Update *u, int n)
   }
 }
 
+/* Computes Muon up to the change before it is orthogonalized. */
+static void muon(const Recipe *r, Update *u)
+{
+  double momentum = recipe_setting(r, "momentum"), before = u->moment[0];
+  double m = momentum * before + (1 - momentum) * u->g;
+  bool nesterov = recipe_flag(r, "nesterov");
+  u->moment[0] = m;
+  u->moment_size[0] = fabs(before) + fabs(u->g);
+  u->change = nesterov ? (1 - momentum) * u->g + momentum * m : m;
+  u->change_size = u->moment_size[0];
+}
+
+/* A matrix of one row has one singular value, its norm. Five polynomials move it from 1 to `value`.
+ * In 16 bits each product rounds with the precision of the type. */
+static void muon_whole(const Recipe *r, Update *u, int n)
+{
+  double norm = 0, value = 1, lr = recipe_setting(r, "lr");
+  double ulps = r->precision[0] == 'b' ? 0x1p16 : strcmp(r->precision, "f16") == 0 ? 0x1p13 : 1;
+  double factor = recipe_flag(r, "match_rms_adamw") ? 0.2 * sqrt(n) : 1;
+  for (int i = 0; i < n; i++) norm += u[i].change * u[i].change;
+  norm = fmax(sqrt(norm), 1e-7);
+  for (int i = 0; i < 5; i++) value *= 3.4445 - 4.7750 * pow(value, 2) + 2.0315 * pow(value, 4);
+  for (int i = 0; i < n; i++) {
+    double decay = lr * recipe_setting(r, "weight_decay") * u[i].weight;
+    u[i].weight_size = fabs(u[i].weight) + 2 * ulps * lr * factor * u[i].change_size / norm;
+    u[i].weight -= decay + lr * factor * value * u[i].change / norm;
+  }
+}
+
 static UpdateFormula *const formulas[OPT_COUNT] = {
     [OPT_SGD] = sgd,         [OPT_Adam] = adam,       [OPT_AdamW] = adam,
     [OPT_RMSprop] = rmsprop, [OPT_Adagrad] = adagrad, [OPT_Adadelta] = adadelta,
     [OPT_Adamax] = adamax,   [OPT_NAdam] = nadam,     [OPT_RAdam] = radam,
-    [OPT_Lion] = lion,       [OPT_LAMB] = lamb};
-static WholeFormula *const whole_formulas[OPT_COUNT] = {[OPT_LAMB] = lamb_whole};
+    [OPT_Lion] = lion,       [OPT_LAMB] = lamb,       [OPT_Muon] = muon};
+static WholeFormula *const whole_formulas[OPT_COUNT] = {
+    [OPT_LAMB] = lamb_whole, [OPT_Muon] = muon_whole};
 
 UpdateFormula *optimizer_formula(OptimizerKind kind)
 {
