@@ -127,7 +127,8 @@ static void add_settings(OptimizerInfo *row, OpKind op, uint32_t from, uint32_t 
   }
 }
 
-bool optimizer_takes_ratio(const OptimizerInfo *row)
+/* True if the last input of the update is a ratio, which is no setting. */
+static bool takes_ratio(const OptimizerInfo *row)
 {
   return row->measure != OP_COUNT && !row->matrices;
 }
@@ -140,7 +141,7 @@ static void find_settings(OptimizerInfo *row)
   add_settings(row, row->update, 0, first);
   if (row->measure != OP_COUNT)
     add_settings(row, row->measure, 0, op_row(row->measure)->signature.n_inputs);
-  uint32_t rest = op_row(row->update)->signature.n_inputs - first - optimizer_takes_ratio(row);
+  uint32_t rest = op_row(row->update)->signature.n_inputs - first - takes_ratio(row);
   add_settings(row, row->update, first, rest);
 }
 
@@ -254,7 +255,7 @@ static void check_op(const OptimizerInfo *row, OpKind kind, FileArg walked, uint
 static void check_update(OptimizerInfo *row)
 {
   const OpSignature *sig = &op_row(row->update)->signature;
-  bool measures = row->measure != OP_COUNT, ratio = optimizer_takes_ratio(row);
+  bool measures = row->measure != OP_COUNT, ratio = takes_ratio(row);
   if (sig->n_inputs <= ratio || strcmp(sig->input[0].name, "lr") != 0)
     optimizer_broken(row->name, "the first input is not lr of", op_row(row->update)->name);
   check_op(row, row->update, measures ? FILE_weights : FILE_ranges, sig->n_inputs - ratio);

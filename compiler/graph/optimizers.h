@@ -60,8 +60,6 @@ bool optimizer_lookup(const char *name, OptimizerKind *out);
 const char *optimizer_setting_name(const OptimizerInfo *row, uint32_t i); /* "beta1" */
 /* Finds the index of a setting. Returns false if the row has no setting of that name. */
 bool optimizer_setting_find(const OptimizerInfo *row, const char *name, uint32_t *out);
-/* True if the last input of the update is a ratio, which is no setting. */
-bool optimizer_takes_ratio(const OptimizerInfo *row);
 /* Returns the number of slices of each group of o, which members update: one for each member. If an
  * update needs norms of whole parameters, there is one slice, which every member updates. */
 int64_t optimizer_slices(const Graph *g, const Optimizer *o);

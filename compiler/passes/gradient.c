@@ -364,12 +364,17 @@ static bool append_backward(Gradient *p, Minimize *m)
 
 /* ---- the update ---- */
 
-/* Sets the inputs of an op that updates a group: the settings with the names of the inputs. */
-static void named_settings(const OptimizerInfo *row, OpKind op, const Value *settings, Value *in)
+/* Appends an op that updates a group. Its inputs are the settings of their names; `last`, if it is
+ * not 0, is the last input. */
+static Value append_op(Compile *c, const Cursor *at, const OptimizerInfo *row, OpKind op,
+                       const Value *settings, Value last, const NamedAttr *attrs)
 {
   const OpSignature *sig = &op_row(op)->signature;
-  for (uint32_t i = 0, at; i < sig->n_inputs; i++)
-    if (optimizer_setting_find(row, sig->input[i].name, &at)) in[i] = settings[at];
+  Value in[MAX_SIGNATURE] = {{0}};
+  for (uint32_t i = 0, k; i < sig->n_inputs; i++)
+    if (optimizer_setting_find(row, sig->input[i].name, &k)) in[i] = settings[k];
+  if (last.id) in[sig->n_inputs - 1] = last;
+  return ir_append(c, at, op, in, sig->n_inputs, attrs);
 }
 
 /* Appends the update of a group. If it needs norms of whole parameters, two nodes come before it:
@@ -383,20 +388,14 @@ static Value append_group(Compile *c, const Cursor *at, const Node *minimize, ui
   const OptimizerInfo *row = optimizer_of(o);
   const Value *settings = minimize->in + 1 + o->groups.at[group].settings * row->n_settings;
   const NamedAttr *own = ATTRS({"optimizer", {.i = optimizer}}, {"group", {.i = group}});
-  Value in[MAX_SIGNATURE] = {{0}}, measured[MAX_SIGNATURE] = {{0}};
-  uint32_t n = op_row(row->update)->signature.n_inputs;
-  named_settings(row, row->update, settings, in);
-  if (row->measure != OP_COUNT) {
-    named_settings(row, row->measure, settings, measured);
-    Value first =
-        ir_append(c, at, row->measure, measured, op_row(row->measure)->signature.n_inputs, own);
-    if (row->matrices)
-      orthogonal_append(c, at, minimize->in[0], first, optimizer, group);
-    else
-      in[n - 1] = ir_append(c, at, OP_trust_ratio, &first, 1, own);
-  }
-  return ir_append(c, at, row->update, in, n,
-                   ATTRS(own[0], own[1], {"sums", {.i = c->options.norms}}));
+  Value first = {0}, ratio = {0};
+  if (row->measure != OP_COUNT) first = append_op(c, at, row, row->measure, settings, ratio, own);
+  if (row->matrices)
+    orthogonal_append(c, at, minimize->in[0], first, optimizer, group);
+  else if (first.id)
+    ratio = ir_append(c, at, OP_trust_ratio, &first, 1, own);
+  const NamedAttr *all = ATTRS(own[0], own[1], {"sums", {.i = c->options.norms}});
+  return append_op(c, at, row, row->update, settings, ratio, all);
 }
 
 /* An assignment to the path of a Buffer after a step is part of that step. It stays at its place,
@@ -468,26 +467,6 @@ static void append_looks(Gradient *p, const Minimize *m, const Value *partials)
     ir_append(p->c, &at, OP_optimizer_control, (Value[]){partials[i], n->in[1], {0}, {0}, m->scale},
               5, ATTRS({"optimizer", {.i = attr_int(n, "optimizer")}}, {"looks", {.i = true}}));
   }
-}
-
-/* Appends the partial sums for the norm of all gradients of the optimizer. If members have slices,
- * each has the sums of its own slices, and gets those of the others. */
-static Value append_norm(Gradient *p, const Node *minimize, Value scale)
-{
-  Compile *c = p->c;
-  Cursor at = ir_cursor_at(minimize, WHY_state);
-  int64_t optimizer = attr_int(minimize, "optimizer");
-  const Optimizer *o = &c->graph->optimizers.at[optimizer];
-  if (optimizer_slices(c->graph, o) == 1)
-    return ir_append(c, &at, OP_grad_norm, &scale, 1, ATTRS({"optimizer", {.i = optimizer}}));
-  Value *parts = arena_array(c->arena, Value, o->groups.n);
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < o->groups.n; i++)
-    if (optimizer_has_group(c->graph, optimizer, i))
-      parts[n++] = ir_append(c, &at, OP_grad_norm, &scale, 1,
-                             ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = i}}));
-  Value own = n == 1 ? parts[0] : ir_append(c, &at, OP_cat, parts, n, NULL);
-  return ir_append(c, &at, OP_member_rows, &own, 1, NULL);
 }
 
 /* Appends the decision (clip factor, skip), running statistics, updates. Inputs of minimize are the
@@ -572,10 +551,10 @@ static void expand_minimize(Gradient *p, uint32_t *id)
   bool together = m.nodes.n > 1 && p->c->graph->scaler.replay;
   Value *partials = arena_array(p->c->arena, Value, m.nodes.n);
   for (uint32_t i = 0; i < m.nodes.n && together; i++)
-    partials[i] = append_norm(p, &m.nodes.at[i], m.scale);
+    partials[i] = norm_partials(p->c, &m.nodes.at[i], m.scale);
   if (together) append_looks(p, &m, partials);
   for (uint32_t i = 0; i < m.nodes.n; i++) {
-    if (!together) partials[i] = append_norm(p, &m.nodes.at[i], m.scale);
+    if (!together) partials[i] = norm_partials(p->c, &m.nodes.at[i], m.scale);
     append_update(p, &m.nodes.at[i], m.scale, partials[i]);
   }
 }

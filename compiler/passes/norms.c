@@ -1,10 +1,27 @@
-/* options.norms: see norms.h. The kernel of an update also sums the squares of the new weights and
- * of their changes: it has both in registers. So the norms cost neither memory nor another walk
+/* See norms.h. With options.norms the kernel of an update also sums the squares of the new weights
+ * and of their changes: it has both in registers. So the norms cost neither memory nor another walk
  * over the weights. If an optimizer has several groups, the gradients of each are read once more,
  * because the sums that clip_norm and the test for overflow use do not end where a group ends, and
  * must not change. */
 #include "norms.h"
 #include "compiler/graph/optimizers.h"
+
+Value norm_partials(Compile *c, const Node *minimize, Value scale)
+{
+  Cursor at = ir_cursor_at(minimize, WHY_state);
+  int64_t optimizer = attr_int(minimize, "optimizer");
+  const Optimizer *o = &c->graph->optimizers.at[optimizer];
+  if (optimizer_slices(c->graph, o) == 1)
+    return ir_append(c, &at, OP_grad_norm, &scale, 1, ATTRS({"optimizer", {.i = optimizer}}));
+  Value *parts = arena_array(c->arena, Value, o->groups.n);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->groups.n; i++)
+    if (optimizer_has_group(c->graph, optimizer, i))
+      parts[n++] = ir_append(c, &at, OP_grad_norm, &scale, 1,
+                             ATTRS({"optimizer", {.i = optimizer}}, {"of", {.i = i}}));
+  Value own = n == 1 ? parts[0] : ir_append(c, &at, OP_cat, parts, n, NULL);
+  return ir_append(c, &at, OP_member_rows, &own, 1, NULL);
+}
 
 Value *norms_of_gradients(Compile *c, const Node *minimize, Value scale, Value partials)
 {

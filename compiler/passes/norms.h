@@ -1,6 +1,11 @@
-/* options.norms: norms of gradients, weights and updates, for logs. Part of pass gradient. */
+/* Norms of gradients: for clipping and for the test for overflow; and with options.norms also of
+ * weights and updates, for logs. Part of pass gradient. */
 #pragma once
 #include "compiler/graph/ir.h"
+
+/* Appends the partial sums for the norm of all gradients of the optimizer. If members have slices,
+ * each has the sums of its own slices, and gets those of the others. */
+Value norm_partials(Compile *c, const Node *minimize, Value scale);
 
 /* Returns, by group, the partial sums of the optimizer's gradients, in nodes that precede its
  * updates. `partials`: those of all its gradients. */

@@ -737,7 +737,7 @@ RUNS = {  # name: optimizer, schedule or None, clip_norm or None, more settings;
     "cnn_lamb": (lambda p: Lamb(p, lr=1e-2), None, None),
     "muon": (lambda p: Muon(p, lr=0.02, rest=2e-3), None, None),
     "muon_bodies": (lambda p: Muon(p, lr=2e-3, rest=2e-3, weight_decay=0.01, match=True), None, None, {"bodies": 2}),
-    "lstm_muon": (lambda p: Muon(p, lr=0.05, rest=1e-2, momentum=0.9, nesterov=False), None, None),
+    "lstm_muon": (lambda p: Muon(p, lr=0.01, rest=1e-2, momentum=0.9, nesterov=False), None, None),
     "lstm_sgd": (lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9), None, 0.5),
     "lstm_adamw": (lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.01), None, 1.0),
     "proj_adam": (lambda p: torch.optim.Adam(p, lr=1e-2), None, 1.0),

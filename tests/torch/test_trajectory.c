@@ -158,7 +158,7 @@ static const Run runs[] = {
                     "  only(\"**\", rank=2)\n}\n"
                     "optimizer rest = AdamW(net, lr=2e-3, accumulate=2) { without(opt) }"},
     {"lstm_muon",
-     "Muon(net, lr=0.05, momentum=0.9, nesterov=false) { only(\"{rnn,fc}.*\", rank=2) }\n"
+     "Muon(net, lr=0.01, momentum=0.9, nesterov=false) { only(\"{rnn,fc}.*\", rank=2) }\n"
      "optimizer rest = AdamW(net, lr=1e-2) { without(opt) }"},
     {"lstm_sgd", "SGD(net, lr=0.5, momentum=0.9, clip_norm=0.5)"},
     {"lstm_adamw", "AdamW(net, lr=1e-2, weight_decay=0.01, clip_norm=1.0)"},
