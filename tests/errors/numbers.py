@@ -119,7 +119,7 @@ def arguments(text):
 def of_tables():
     """The names of the defs that are made from tables: optimizers, schedules."""
     table = (ROOT / "compiler/graph/optimizers.def").read_text()
-    names = re.findall(r"^AMPC_(?:OPTIMIZER|VARIANT|MEASURED)\((\w+)", table, re.M)
+    names = re.findall(r"^AMPC_(?:OPTIMIZER|VARIANT|MEASURED|MATRICES)\((\w+)", table, re.M)
     rows = re.findall(r"AMPC_OP\((schedule_\w+),[^;]*?T_schedule", (ROOT / "compiler/graph/ops.def").read_text())
     return names + [row.removeprefix("schedule_") + "_schedule" for row in rows]
 
@@ -175,7 +175,7 @@ def job(family, kind, name, call):
   }}
 }}
 model net = Net()
-{top}optimizer opt = {optimizer}
+{top}optimizer opt = {optimizer}{" { only(rank=2) }" if optimizer.startswith("Muon") else ""}
 data fake() {{ return {data} }}
 train x in fake() with batch=2 {{ minimize net(x) with opt }}
 eval x in fake() with batch=2 {{ metric acc = net(x) }}

@@ -42,7 +42,7 @@ static void add_root(Lower *l, Datum part, bool listed, RootVec *roots)
 
 void optimizer_roots(Lower *l, Datum model, bool listed, RootVec *roots)
 {
-  if (model.kind != D_list) add_root(l, model, listed, roots);
+  if (model.kind == D_param || model.kind == D_instance) add_root(l, model, listed, roots);
   for (uint32_t i = 0; model.kind == D_list && i < model.n; i++)
     optimizer_roots(l, model.as.list[i], true, roots);
 }
