@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs tests of a build with ctest, except those that have passed before with the same inputs.
 
-usage: kept.py [--into DIR] [--table] BUILD CTEST_OPTION...
+usage: kept.py [--into DIR] [--share LABEL] [--table] BUILD CTEST_OPTION...
+  --share LABEL  with AMPC_SHARE=K/N, only each Nth of the tests with this label runs; N days run all. A test whose own files
+               have changed since yesterday (changed_files) always runs. Without AMPC_SHARE, all run
   --into DIR   the folder of results.tsv (key, test, result, seconds, end) and log (output of tests): .cache/tests
   --table      prints a line for each test at the end, not only for those that did not pass
 
@@ -121,7 +123,7 @@ def environment_of(test):
 
 def key_of(test, files, told=None):
     shown = [test["name"], test["command"], environment_of(test)]
-    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k))
+    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k) and k != "AMPC_SHARE")
     files = [(os.path.relpath(p, HOME), hash_of(p)) for p in files]
     text = json.dumps([shown, environment, files, machine(), told]).replace(HOME, ".")
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -146,6 +148,32 @@ def second_key(test, build, reads, tells):
 def tests_of(build, options):
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", *options], stdout=subprocess.PIPE)
     return json.loads(listed.stdout)["tests"]
+
+
+def stem(path):
+    return os.path.basename(path).split(".")[0]
+
+
+def left_out(tests, label):
+    """The tests with the label that AMPC_SHARE=K/N leaves to the other days."""
+    if not label or not os.environ.get("AMPC_SHARE"):
+        return []
+    k, n = map(int, os.environ["AMPC_SHARE"].split("/"))
+    assert 1 <= k <= n, "AMPC_SHARE is K/N, with K from 1 to N"
+    labels = {name: [v for p in test["properties"] if p["name"] == "LABELS" for v in p["value"]] for name, test in tests.items()}
+    shared = sorted(name for name in tests if label in labels[name])
+    changed = {stem(path) for path in changed_files()}
+    left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & set(map(stem, tests[name]["command"]))]
+    print(f"== AMPC_SHARE={k}/{n}: {len(left)} of {len(shared)} tests labelled {label} are left to other days", flush=True)
+    return left
+
+
+def changed_files():
+    """Files of tests and models that differ from yesterday's first parent. A test owns those whose names, without endings,
+    are words of its command. Without such a commit, as in a shallow clone, these are all files."""
+    git = lambda *words: subprocess.run(["git", *words, "--", "tests", "models"], capture_output=True, text=True).stdout.split()
+    before = git("rev-list", "-1", "--first-parent", "--before=1.day", "HEAD")
+    return git("diff", "--name-only", *before) if before else git("ls-files")
 
 
 def results(into):
@@ -184,10 +212,11 @@ def run(build, todo, keys, into, options):
 
 
 def main(arguments):
-    into, table = ".cache/tests", False
-    while arguments and arguments[0] in ("--into", "--table"):
+    into, table, label = ".cache/tests", False, None
+    while arguments and arguments[0] in ("--into", "--share", "--table"):
         table |= arguments[0] == "--table"
         into = arguments.pop(1) if arguments[0] == "--into" else into
+        label = arguments.pop(1) if arguments[0] == "--share" else label
         arguments.pop(0)
     if not arguments:
         sys.exit(__doc__)
@@ -196,6 +225,8 @@ def main(arguments):
     os.chdir(HOME)
     os.makedirs(into, exist_ok=True)
     tests = {test["name"]: test for test in tests_of(build, options)}
+    for name in left_out(tests, label):
+        del tests[name]
     more, before = inputs(build), results(into)
     keys, done = {}, {}
 

@@ -2,6 +2,8 @@
  *   nvrtc_check BUDGET sm_90 job.amp...             each kernel must compile and stay within the
  *                                                   budget, which allows few to spill registers
  *   nvrtc_check --rewrite BUDGET sm_90 job.amp...   prints the lines that the budget should have
+ *   nvrtc_check --share 2/4 BUDGET sm_90 job.amp...   each fourth job, or case of an op, beginning
+ *                                                     with the second
  *   nvrtc_check --some BUDGET sm_90 job.amp...      only the kernels of these jobs
  * Without --some, the jobs together must use every template. If they use no kernel of a row op or
  * an optimizer, the check makes a job for it, from PyTorch's cases (tests/torch/cases.def) or from
@@ -49,6 +51,8 @@ static Budget budget[KIND_COUNT];
 static Budget usual; /* the budget in the line `*`, for kinds without a line */
 static const char *architecture;
 static unsigned wrong, kernels;
+static unsigned share, shares = 1,
+                       texts; /* texts: those met, of which each shares-th is compiled */
 
 static const char *kind_name(int kind)
 {
@@ -150,6 +154,16 @@ static void judge(const char *job, const char *name, int kind, const KernelNeeds
     complain(job, name, "takes bytes of shared memory", n->shared, b->most.shared);
 }
 
+/* Notes what a kernel contains. */
+static void meet_kernel(Compile *c, uint32_t group)
+{
+  seen[kind_of(c, group)] = met[kind_of(c, group)] = true;
+  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
+    const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
+    if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
+  }
+}
+
 static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewrite)
 {
   const char *name = command_of(c->graph, group)->kernel_name;
@@ -164,11 +178,6 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
   if (n.registers > used[kind].registers) used[kind].registers = n.registers;
   if (n.shared > used[kind].shared) used[kind].shared = n.shared;
   if (n.local > used[kind].local) used[kind].local = n.local;
-  seen[kind] = met[kind] = true;
-  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
-    const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
-    if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
-  }
   kernels++;
 }
 
@@ -201,9 +210,13 @@ static bool make_cubin(Compile *c, Text *out)
 static void take_kernels(Compile *c, bool compiled, bool rewrite)
 {
   Text cubin = text_new(c->arena);
-  if (compiled && make_cubin(c, &cubin)) {
-    for (uint32_t i = 1; i < c->graph->groups.n; i++)
-      if (command_owns_kernel(c->graph, i)) take_kernel(c, i, &cubin, rewrite);
+  bool ours = texts++ % shares == share;
+  if (compiled && (!ours || make_cubin(c, &cubin))) {
+    for (uint32_t i = 1; i < c->graph->groups.n; i++) {
+      if (!command_owns_kernel(c->graph, i)) continue;
+      meet_kernel(c, i);
+      if (ours) take_kernel(c, i, &cubin, rewrite);
+    }
   } else {
     fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
     wrong++;
@@ -346,8 +359,13 @@ int main(int argc, char **argv)
   bool rewrite = argc > 1 && strcmp(argv[1], "--rewrite") == 0;
   bool some = argc > 1 && strcmp(argv[1], "--some") == 0;
   int first = 1 + (rewrite || some);
+  if (argc > 2 && strcmp(argv[1], "--share") == 0) {
+    if (sscanf(argv[2], "%u/%u", &share, &shares) != 2 || share-- < 1 || share >= shares) return 2;
+    first = 3;
+  }
   if (argc < first + 3) {
-    fprintf(stderr, "usage: nvrtc_check [--rewrite | --some] BUDGET sm_NN job.amp...\n");
+    fprintf(stderr,
+            "usage: nvrtc_check [--rewrite | --some | --share K/N] BUDGET sm_NN job.amp...\n");
     return 2;
   }
   architecture = argv[first + 1];
