@@ -162,16 +162,16 @@ def left_out(tests, label):
     assert 1 <= k <= n, "AMPC_SHARE is K/N, with K from 1 to N"
     labels = {name: [v for p in test["properties"] if p["name"] == "LABELS" for v in p["value"]] for name, test in tests.items()}
     shared = sorted(name for name in tests if label in labels[name])
-    changed = {stem(path) for path in changed_files()}
+    changed = {stem(part) for path in changed_files() for part in (path, os.path.dirname(path))}
     left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & set(map(stem, tests[name]["command"]))]
     print(f"== AMPC_SHARE={k}/{n}: {len(left)} of {len(shared)} tests labelled {label} are left to other days", flush=True)
     return left
 
 
 def changed_files():
-    """Files of tests and models that differ from yesterday's first parent. A test owns those whose names, without endings,
-    are words of its command. Without such a commit, as in a shallow clone, these are all files."""
-    git = lambda *words: subprocess.run(["git", *words, "--", "tests", "models"], capture_output=True, text=True).stdout.split()
+    """Files that differ from yesterday's commit. A test owns one if its name, without ending, or the name of its folder is a
+    word of the command. Without such a commit, as in a shallow clone, these are all files."""
+    git = lambda *words: subprocess.run(["git", *words, "--", "tests", "models", "docs", "examples", "README.md"], capture_output=True, text=True).stdout.split()
     before = git("rev-list", "-1", "--first-parent", "--before=1.day", "HEAD")
     return git("diff", "--name-only", *before) if before else git("ls-files")
 
