@@ -30,6 +30,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -41,6 +42,7 @@ SHARED = ["examples", "models", "tests/canonical.py", "tests/data", "tests/fault
 PARTS = """CMakeFiles/*/runner/jit CMakeFiles/*/runner/selftest CMakeFiles/*/compiler/base CMakeFiles/*/compiler/graph
     CMakeFiles/*/compiler/nvrtc CMakeFiles/*/compiler/kernel/nvrtc.c.o tests/CMakeFiles/simt_check.dir
     libampcruntime.a libampcdata.a libampcformats.a libampcbase.a libampcplan.a""".split()
+OWNERS = 8  # a job belongs to a few tests; a script that more tests run does not make them all run
 TOLD = re.compile(r"^[0-9a-f]{32} .*", re.M)
 LINE = re.compile(r" *\d+/(\d+) Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
@@ -162,15 +164,18 @@ def left_out(tests, label):
     assert 1 <= k <= n, "AMPC_SHARE is K/N, with K from 1 to N"
     labels = {name: [v for p in test["properties"] if p["name"] == "LABELS" for v in p["value"]] for name, test in tests.items()}
     shared = sorted(name for name in tests if label in labels[name])
-    changed = {stem(part) for path in changed_files() for part in (path, os.path.dirname(path))}
-    left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & set(map(stem, tests[name]["command"]))]
+    words = {name: set(map(stem, test["command"])) for name, test in tests.items()}
+    named = Counter(word for each in words.values() for word in each)
+    parts = [part for path in changed_files() for part in (path, os.path.dirname(path))]
+    changed = {stem(part) for part in parts if named[stem(part)] <= OWNERS}
+    left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & words[name]]
     print(f"== AMPC_SHARE={k}/{n}: {len(left)} of {len(shared)} tests labelled {label} are left to other days", flush=True)
     return left
 
 
 def changed_files():
-    """Files that differ from yesterday's commit. A test owns one if its name, without ending, or the name of its folder is a
-    word of the command. Without such a commit, as in a shallow clone, these are all files."""
+    """Files that differ from yesterday's commit; without one, as in a shallow clone, all. A test owns a file if the file's name,
+    without ending, or that of its folder is a word of its command, and of the commands of no more than OWNERS tests."""
     git = lambda *words: subprocess.run(["git", *words, "--", "tests", "models", "docs", "examples", "README.md"], capture_output=True, text=True).stdout.split()
     before = git("rev-list", "-1", "--first-parent", "--before=1.day", "HEAD")
     return git("diff", "--name-only", *before) if before else git("ls-files")
