@@ -2,8 +2,7 @@
 """Runs tests of a build with ctest, except those that have passed before with the same inputs.
 
 usage: kept.py [--into DIR] [--share LABEL] [--table] BUILD CTEST_OPTION...
-  --share LABEL  with AMPC_SHARE=K/N, only each Nth of the tests with this label runs; N days run all. A test whose own files
-               have changed since yesterday (changed_files) always runs. Without AMPC_SHARE, all run
+  --share LABEL  with AMPC_SHARE=K/N, only each Nth of the tests with this label runs, and those whose own files have changed
   --into DIR   the folder of results.tsv (key, test, result, seconds, end) and log (output of tests): .cache/tests
   --table      prints a line for each test at the end, not only for those that did not pass
 
@@ -152,33 +151,33 @@ def tests_of(build, options):
     return json.loads(listed.stdout)["tests"]
 
 
-def stem(path):
-    return os.path.basename(path).split(".")[0]
+def changed_files():
+    """Files that differ from yesterday's commit; all without one, as in a shallow clone."""
+    git = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    before = git(["git", "rev-list", "-1", "--first-parent", "--before=1.day", "HEAD"]).stdout.split()
+    return git(["git", *(["diff", "--name-only", *before] if before else ["ls-files"])]).stdout.split()
+
+
+def owned(word):
+    """The path, without ending, of a file or folder in a command; the name of a program."""
+    path = os.path.relpath(word, HOME) if os.path.isabs(word) else word
+    return os.path.splitext(path if os.path.exists(path) and not path.startswith("build") else os.path.basename(path))[0]
 
 
 def left_out(tests, label):
-    """The tests with the label that AMPC_SHARE=K/N leaves to the other days."""
+    """The tests with the label that AMPC_SHARE=K/N leaves to other days."""
     if not label or not os.environ.get("AMPC_SHARE"):
         return []
     k, n = map(int, os.environ["AMPC_SHARE"].split("/"))
     assert 1 <= k <= n, "AMPC_SHARE is K/N, with K from 1 to N"
-    labels = {name: [v for p in test["properties"] if p["name"] == "LABELS" for v in p["value"]] for name, test in tests.items()}
-    shared = sorted(name for name in tests if label in labels[name])
-    words = {name: set(map(stem, test["command"])) for name, test in tests.items()}
+    shared = sorted(name for name, test in tests.items() if label in str(test["properties"]).split("'"))
+    words = {name: set(map(owned, test["command"])) for name, test in tests.items()}
     named = Counter(word for each in words.values() for word in each)
-    parts = [part for path in changed_files() for part in (path, os.path.dirname(path))]
-    changed = {stem(part) for part in parts if named[stem(part)] <= OWNERS}
+    files = {os.path.splitext(path)[0] for path in changed_files()}
+    changed = {part for path in files for part in (path, *os.path.split(path)) if named[part] <= OWNERS}
     left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & words[name]]
     print(f"== AMPC_SHARE={k}/{n}: {len(left)} of {len(shared)} tests labelled {label} are left to other days", flush=True)
     return left
-
-
-def changed_files():
-    """Files that differ from yesterday's commit; without one, as in a shallow clone, all. A test owns a file if the file's name,
-    without ending, or that of its folder is a word of its command, and of the commands of no more than OWNERS tests."""
-    git = lambda *words: subprocess.run(["git", *words, "--", "tests", "models", "docs", "examples", "README.md"], capture_output=True, text=True).stdout.split()
-    before = git("rev-list", "-1", "--first-parent", "--before=1.day", "HEAD")
-    return git("diff", "--name-only", *before) if before else git("ls-files")
 
 
 def results(into):

@@ -217,7 +217,7 @@ def main():
     options.add_argument("--folder", type=Path, default=HERE / "nets")
     options.add_argument("--strict", action="store_true")
     options.add_argument("--faults", action="store_true")
-    options.add_argument("names", nargs="*")
+    options.add_argument("names", nargs="*", type=lambda name: Path(name).name)
     options = options.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as beside:
         if options.faults:

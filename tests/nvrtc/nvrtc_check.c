@@ -51,8 +51,7 @@ static Budget budget[KIND_COUNT];
 static Budget usual; /* the budget in the line `*`, for kinds without a line */
 static const char *architecture;
 static unsigned wrong, kernels;
-static unsigned share, shares = 1,
-                       texts; /* texts: those met, of which each shares-th is compiled */
+static unsigned share, shares = 1, texts; /* of all texts, one of `shares` is compiled */
 
 static const char *kind_name(int kind)
 {
@@ -154,31 +153,27 @@ static void judge(const char *job, const char *name, int kind, const KernelNeeds
     complain(job, name, "takes bytes of shared memory", n->shared, b->most.shared);
 }
 
-/* Notes what a kernel contains. */
-static void meet_kernel(Compile *c, uint32_t group)
-{
-  seen[kind_of(c, group)] = met[kind_of(c, group)] = true;
-  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
-    const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
-    if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
-  }
-}
-
+/* cubin: NULL if another share compiles the kernel. */
 static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewrite)
 {
   const char *name = command_of(c->graph, group)->kernel_name;
-  KernelNeeds n;
-  if (!cubin_needs(cubin->at, cubin->n, name, &n)) {
+  KernelNeeds n = {0};
+  if (cubin && !cubin_needs(cubin->at, cubin->n, name, &n)) {
     fprintf(stderr, "FAILED: %s: the cubin says nothing about %s\n", c->options.input, name);
     wrong++;
     return;
   }
   int kind = kind_of(c, group);
-  if (!rewrite) judge(c->options.input, name, kind, &n);
+  if (cubin && !rewrite) judge(c->options.input, name, kind, &n);
   if (n.registers > used[kind].registers) used[kind].registers = n.registers;
   if (n.shared > used[kind].shared) used[kind].shared = n.shared;
   if (n.local > used[kind].local) used[kind].local = n.local;
-  kernels++;
+  seen[kind] = met[kind] = true;
+  for (uint32_t i = 0; i < c->graph->groups.at[group].n; i++) {
+    const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
+    if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
+  }
+  if (cubin) kernels++;
 }
 
 /* Compiles the kernels with NVRTC, or finds their cubin in the cache of kernels. */
@@ -212,11 +207,8 @@ static void take_kernels(Compile *c, bool compiled, bool rewrite)
   Text cubin = text_new(c->arena);
   bool ours = texts++ % shares == share;
   if (compiled && (!ours || make_cubin(c, &cubin))) {
-    for (uint32_t i = 1; i < c->graph->groups.n; i++) {
-      if (!command_owns_kernel(c->graph, i)) continue;
-      meet_kernel(c, i);
-      if (ours) take_kernel(c, i, &cubin, rewrite);
-    }
+    for (uint32_t i = 1; i < c->graph->groups.n; i++)
+      if (command_owns_kernel(c->graph, i)) take_kernel(c, i, ours ? &cubin : NULL, rewrite);
   } else {
     fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
     wrong++;
