@@ -5,4 +5,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests/built.sh aarch64 "$1"
-tests/kept.py --into .cache/tests/aarch64 build-aarch64 -j "$(nproc)" "${@:2}"
+tests/kept.py --into .cache/tests/aarch64 --share repeated build-aarch64 -j "$(nproc)" "${@:2}"

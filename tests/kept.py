@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs tests of a build with ctest, except those that have passed before with the same inputs.
 
-usage: kept.py [--into DIR] [--table] BUILD CTEST_OPTION...
+usage: kept.py [--into DIR] [--share LABEL] [--table] BUILD CTEST_OPTION...
+  --share LABEL  with AMPC_SHARE=K/N, only each Nth of the tests with this label runs, and those whose own files have changed
   --into DIR   the folder of results.tsv (key, test, result, seconds, end) and log (output of tests): .cache/tests
   --table      prints a line for each test at the end, not only for those that did not pass
 
@@ -28,6 +29,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -39,6 +41,7 @@ SHARED = ["examples", "models", "tests/canonical.py", "tests/data", "tests/fault
 PARTS = """CMakeFiles/*/runner/jit CMakeFiles/*/runner/selftest CMakeFiles/*/compiler/base CMakeFiles/*/compiler/graph
     CMakeFiles/*/compiler/nvrtc CMakeFiles/*/compiler/kernel/nvrtc.c.o tests/CMakeFiles/simt_check.dir
     libampcruntime.a libampcdata.a libampcformats.a libampcbase.a libampcplan.a""".split()
+OWNERS = 12  # a job belongs to a few tests; a script that more tests run does not make them all run
 TOLD = re.compile(r"^[0-9a-f]{32} .*", re.M)
 LINE = re.compile(r" *\d+/(\d+) Test +#\d+: (\S+) .* ([0-9.]+) sec")
 
@@ -121,7 +124,7 @@ def environment_of(test):
 
 def key_of(test, files, told=None):
     shown = [test["name"], test["command"], environment_of(test)]
-    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k))
+    environment = sorted((k, v) for k, v in os.environ.items() if VARIABLES.fullmatch(k) and k != "AMPC_SHARE")
     files = [(os.path.relpath(p, HOME), hash_of(p)) for p in files]
     text = json.dumps([shown, environment, files, machine(), told]).replace(HOME, ".")
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -146,6 +149,35 @@ def second_key(test, build, reads, tells):
 def tests_of(build, options):
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", *options], stdout=subprocess.PIPE)
     return json.loads(listed.stdout)["tests"]
+
+
+def changed_files():
+    """Files that differ from yesterday's commit; all without one, as in a shallow clone."""
+    git = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    before = git(["git", "rev-list", "-1", "--first-parent", "--before=1.day", "HEAD"]).stdout.split()
+    return git(["git", *(["diff", "--name-only", *before] if before else ["ls-files"])]).stdout.split()
+
+
+def owned(word):
+    """The path, without ending, of a file or folder in a command; the name of a program."""
+    path = os.path.relpath(word, HOME) if os.path.isabs(word) else word
+    return os.path.splitext(path if os.path.exists(path) and not path.startswith("build") else os.path.basename(path))[0]
+
+
+def left_out(tests, label):
+    """The tests with the label that AMPC_SHARE=K/N leaves to other days."""
+    if not label or not os.environ.get("AMPC_SHARE"):
+        return []
+    k, n = map(int, os.environ["AMPC_SHARE"].split("/"))
+    assert 1 <= k <= n, "AMPC_SHARE is K/N, with K from 1 to N"
+    shared = sorted(name for name, test in tests.items() if label in str(test["properties"]).split("'"))
+    words = {name: set(map(owned, test["command"])) for name, test in tests.items()}
+    named = Counter(word for each in words.values() for word in each)
+    files = {os.path.splitext(path)[0] for path in changed_files()}
+    changed = {part for path in files for part in (path, *os.path.split(path)) if named[part] <= OWNERS}
+    left = [name for i, name in enumerate(shared) if i % n != k - 1 and not changed & words[name]]
+    print(f"== AMPC_SHARE={k}/{n}: {len(left)} of {len(shared)} tests labelled {label} are left to other days", flush=True)
+    return left
 
 
 def results(into):
@@ -184,10 +216,11 @@ def run(build, todo, keys, into, options):
 
 
 def main(arguments):
-    into, table = ".cache/tests", False
-    while arguments and arguments[0] in ("--into", "--table"):
+    into, table, label = ".cache/tests", False, None
+    while arguments and arguments[0] in ("--into", "--share", "--table"):
         table |= arguments[0] == "--table"
         into = arguments.pop(1) if arguments[0] == "--into" else into
+        label = arguments.pop(1) if arguments[0] == "--share" else label
         arguments.pop(0)
     if not arguments:
         sys.exit(__doc__)
@@ -196,6 +229,8 @@ def main(arguments):
     os.chdir(HOME)
     os.makedirs(into, exist_ok=True)
     tests = {test["name"]: test for test in tests_of(build, options)}
+    for name in left_out(tests, label):
+        del tests[name]
     more, before = inputs(build), results(into)
     keys, done = {}, {}
 

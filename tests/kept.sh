@@ -28,7 +28,7 @@ EOF
 runs() {
   local ran
   rm -f plain linked reads free fails told
-  tests/kept.py build >out 2>&1 || true
+  tests/kept.py --share share build >out 2>&1 || true
   ran=$(find . -maxdepth 1 -name '[plrft]*' -type f -printf '%f\n' | sort | paste -sd ' ')
   ! grep -q Traceback out && [ "$ran" = "$*" ] && return
   echo "FAILED: ran $ran instead of $*, after: $change"
@@ -63,3 +63,13 @@ change="another key" && export TESTS_KEY=1
 runs fails free linked plain reads told
 change="nothing, and an earlier state" && unset TESTS_KEY OMP_NUM_THREADS
 runs fails free
+echo 'set_tests_properties(linked plain reads PROPERTIES LABELS "full;share")' >>build/CTestTestfile.cmake
+change="another day" && export TESTS_KEY=2
+AMPC_SHARE=1/3 runs fails free linked told
+AMPC_SHARE=2/3 runs fails free plain
+AMPC_SHARE=3/3 runs fails free reads
+earlier=$(date -d '2 days ago' +%s)
+git init -q . && git add tests
+GIT_COMMITTER_DATE="$earlier +0000" git -c user.name=x -c user.email=x commit -qm x
+change="the own file of a test of the second share" && echo x >tests/room/run.sh && export TESTS_KEY=3
+AMPC_SHARE=1/3 runs fails free linked plain told

@@ -8,4 +8,4 @@ export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
 # A report gives an exit status that no test expects. (A mistake in a job gives 1.)
 # LeakSanitizer must not track thread-local variables: on some machines it crashes on those of unloaded kernels.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99:intercept_tls_get_addr=0 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
-tests/kept.py --into .cache/tests/asan build-asan -L asan -j "$(nproc)"
+tests/kept.py --into .cache/tests/asan --share repeated build-asan -L asan -j "$(nproc)"

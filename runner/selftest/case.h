@@ -112,8 +112,6 @@ int64_t case_int(const Case *t, const char *name);
 int case_axis(const Case *t);    /* attribute `dim`: an axis of input 0, counted from the left */
 double case_ulps(const Case *t); /* returns the bound in ulps; call it after the case has run */
 
-/* Adds the forward cases, with expected results, of all ops or of the op that the filter names. */
-void cases_make(Arena *a, const char *filter, CaseList *out);
 /* Adds the cases of one row: inputs filled and rounded, but no expected results. */
 void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out);
 /* Computes the expected result of a case: want and scale. */

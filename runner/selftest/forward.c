@@ -61,7 +61,7 @@ static ampc_status compare_doubles(Arena *a, TestRun *run, const CaseList *cases
 ampc_status suite_forward(Arena *a, TestRun *run)
 {
   CaseList cases = {0};
-  cases_make(a, run->filter, &cases);
+  cases_make(a, run, &cases);
   if (cases.n == 0) return AMPC_OK;
   ampc_status status = cases_run(a, run, false, 2, &cases);
   if (status) return status;

@@ -1,5 +1,5 @@
 /* Makes cases from the rows of an op's entry: reads the text of a row and fills the inputs. */
-#include "case.h"
+#include "run.h"
 #include "ops/table.h"
 #include <assert.h>
 #include <math.h>
@@ -274,11 +274,11 @@ void case_row_make(Arena *a, const OpTest *test, const char *row, CaseList *out)
   }
 }
 
-void cases_make(Arena *a, const char *filter, CaseList *out)
+void cases_make(Arena *a, const TestRun *run, CaseList *out)
 {
   for (uint32_t op = 0; op < OP_COUNT; op++) {
     const OpTest *test = op_test_find((OpKind)op);
-    if (filter && strcmp(filter, op_row(op)->name) != 0) continue;
+    if (!test_wanted(run, (OpKind)op)) continue;
     for (const char *const *row = test->cases; row && *row; row++)
       case_row_make(a, test, *row, out);
   }

@@ -72,8 +72,16 @@ TestRun test_on_cpu(const TestRun *run)
       .device = "cpu", .target = "cpu", .filter = run->filter, .seed = run->seed, .job = run->job};
 }
 
+bool test_share(const char *filter, unsigned *share, unsigned *shares)
+{
+  char more;
+  return sscanf(filter, "%u/%u%c", share, shares, &more) == 2 && *share >= 1 && *share <= *shares;
+}
+
 bool test_wanted(const TestRun *run, OpKind op)
 {
+  unsigned share, shares;
+  if (run->filter && test_share(run->filter, &share, &shares)) return op % shares == share - 1;
   return !run->filter || strcmp(run->filter, op_row(op)->name) == 0;
 }
 

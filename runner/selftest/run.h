@@ -12,7 +12,7 @@ typedef struct Tally {           /* counts of one op */
 typedef enum Proof { PROOF_forward, PROOF_backward, PROOF_twin, PROOF_COUNT } Proof;
 
 typedef struct TestRun {
-  const char *device, *filter;   /* filter: name of one op, or NULL */
+  const char *device, *filter;   /* filter: name of one op, K/N: share K of N of the ops, or NULL */
   char target[AMPC_TARGET_ROOM]; /* target of the device */
   char **jobs;                   /* job files of the command line */
   uint32_t n_jobs;
@@ -31,7 +31,10 @@ typedef struct TestRun {
 void test_report(TestRun *run, OpKind op, Proof proof, DType type, double error, const char *what);
 /* Counts a case that passes if `good`. */
 void test_check(TestRun *run, OpKind op, DType type, bool good, const char *what);
+bool test_share(const char *filter, unsigned *share, unsigned *shares); /* true if it is K/N */
 bool test_wanted(const TestRun *run, OpKind op);
+/* Adds the forward cases, with expected results, of all wanted ops. */
+void cases_make(Arena *a, const TestRun *run, CaseList *out);
 bool test_wants_any(const TestRun *run, const OpKind *ops, size_t n);
 /* Returns the options to compile a job for the run's device. */
 Options test_options(const TestRun *run, int optimize);

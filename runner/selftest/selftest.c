@@ -59,7 +59,9 @@ static ampc_status run_suites(TestRun *run)
 /* Reads a filter. An unknown name is an error: otherwise the run would pass without a case. */
 static int read_filter(const OptionGiven *given)
 {
+  unsigned share, shares;
   ((TestRun *)given->into)->filter = given->value;
+  if (test_share(given->value, &share, &shares)) return OPTIONS_GO_ON;
   for (uint32_t op = 0; op < OP_COUNT; op++)
     if (strcmp(op_row(op)->name, given->value) == 0) return OPTIONS_GO_ON;
   return usage_error(given->program, "no op %s; `ampc --list-ops` lists them", given->value);
@@ -97,7 +99,8 @@ static const OptionRow selftest_options[] = {
      .read = options_cuda_path},
     {"no-cudnn", 0, NULL, "run convolutions with the program's own kernels even if cuDNN is found",
      .kind = OPTION_call, .read = read_no_cudnn},
-    {"filter", 0, "NAME", "test only this op", .kind = OPTION_call, .read = read_filter},
+    {"filter", 0, "NAME", "test only this op; K/N: the Kth of N shares of the ops",
+     .kind = OPTION_call, .read = read_filter},
     {"graphs", 0, "N", "number of random graphs of images (default: a few)", .kind = OPTION_number,
      .field = offsetof(TestRun, graphs), .least = 1},
     {"seed", 0, "N", "seed of the first random graph, and of jobs on a GPU (default 1)",

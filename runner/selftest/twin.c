@@ -37,7 +37,7 @@ ampc_status suite_twin(Arena *a, TestRun *run)
 {
   CaseList gpu = {0}, cpu = {0};
   if (!test_on_gpu(run) || run->edit) return AMPC_OK;
-  cases_make(a, run->filter, &gpu);
+  cases_make(a, run, &gpu);
   if (gpu.n == 0) return AMPC_OK;
   for (uint32_t i = 0; i < gpu.n; i++) vec_push(a, &cpu, gpu.at[i]);
   TestRun other = test_on_cpu(run);

@@ -2,6 +2,7 @@
 """Imports folders of Hugging Face and compares them with transformers: logits or hidden states, gradients of a step of
 SGD, and the job's own step. nets.py made the folders; expected.safetensors of each has the numbers of transformers.
 usage: folder.py AMP [--folder FOLDER] [--strict] [--faults] [NAME..]
+NAME files: only shards and types of GGUF.
 --faults: wrong constants in the jobs; the comparison must notice each.
 --strict (needs PyTorch, transformers and gguf): makes all folders of nets.py first, compares whole gradients, and loads the
 saved weights into the nets of transformers."""
@@ -216,7 +217,7 @@ def main():
     options.add_argument("--folder", type=Path, default=HERE / "nets")
     options.add_argument("--strict", action="store_true")
     options.add_argument("--faults", action="store_true")
-    options.add_argument("names", nargs="*")
+    options.add_argument("names", nargs="*", type=lambda name: Path(name).name)
     options = options.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as beside:
         if options.faults:
@@ -235,10 +236,10 @@ def main():
                 nets.make(name, folder / name, whole=True)
                 if name in nets.GGUFS:
                     nets.make_gguf(name, folder / name, folder / name / "model.gguf")
-        if not options.names:
+        if not options.names or "files" in options.names:
             check_types(options.amp, Path(beside))
             check_shards(options.amp, Path(beside))
-        for name in options.names or sorted(path.name for path in folder.iterdir()):
+        for name in [n for n in options.names if n != "files"] if options.names else sorted(path.name for path in folder.iterdir()):
             with tempfile.TemporaryDirectory() as work:
                 text = check(name, options.amp, folder / name, Path(work))
                 if nets and (Path(work) / "w.safetensors").exists():

@@ -2,6 +2,8 @@
  *   nvrtc_check BUDGET sm_90 job.amp...             each kernel must compile and stay within the
  *                                                   budget, which allows few to spill registers
  *   nvrtc_check --rewrite BUDGET sm_90 job.amp...   prints the lines that the budget should have
+ *   nvrtc_check --share 2/4 BUDGET sm_90 job.amp...   each fourth job, or case of an op, beginning
+ *                                                     with the second
  *   nvrtc_check --some BUDGET sm_90 job.amp...      only the kernels of these jobs
  * Without --some, the jobs together must use every template. If they use no kernel of a row op or
  * an optimizer, the check makes a job for it, from PyTorch's cases (tests/torch/cases.def) or from
@@ -49,6 +51,7 @@ static Budget budget[KIND_COUNT];
 static Budget usual; /* the budget in the line `*`, for kinds without a line */
 static const char *architecture;
 static unsigned wrong, kernels;
+static unsigned share, shares = 1, texts; /* of all texts, one of `shares` is compiled */
 
 static const char *kind_name(int kind)
 {
@@ -150,17 +153,18 @@ static void judge(const char *job, const char *name, int kind, const KernelNeeds
     complain(job, name, "takes bytes of shared memory", n->shared, b->most.shared);
 }
 
+/* cubin: NULL if another share compiles the kernel. */
 static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewrite)
 {
   const char *name = command_of(c->graph, group)->kernel_name;
-  KernelNeeds n;
-  if (!cubin_needs(cubin->at, cubin->n, name, &n)) {
+  KernelNeeds n = {0};
+  if (cubin && !cubin_needs(cubin->at, cubin->n, name, &n)) {
     fprintf(stderr, "FAILED: %s: the cubin says nothing about %s\n", c->options.input, name);
     wrong++;
     return;
   }
   int kind = kind_of(c, group);
-  if (!rewrite) judge(c->options.input, name, kind, &n);
+  if (cubin && !rewrite) judge(c->options.input, name, kind, &n);
   if (n.registers > used[kind].registers) used[kind].registers = n.registers;
   if (n.shared > used[kind].shared) used[kind].shared = n.shared;
   if (n.local > used[kind].local) used[kind].local = n.local;
@@ -169,7 +173,7 @@ static void take_kernel(Compile *c, uint32_t group, const Text *cubin, bool rewr
     const Node *node = ir_node(c->graph, c->graph->groups.at[group].nodes[i]);
     if (!op_is_step(node)) met[node->op] = true; /* steps (Note [steps]) have no entry */
   }
-  kernels++;
+  if (cubin) kernels++;
 }
 
 /* Compiles the kernels with NVRTC, or finds their cubin in the cache of kernels. */
@@ -201,9 +205,10 @@ static bool make_cubin(Compile *c, Text *out)
 static void take_kernels(Compile *c, bool compiled, bool rewrite)
 {
   Text cubin = text_new(c->arena);
-  if (compiled && make_cubin(c, &cubin)) {
+  bool ours = texts++ % shares == share;
+  if (compiled && (!ours || make_cubin(c, &cubin))) {
     for (uint32_t i = 1; i < c->graph->groups.n; i++)
-      if (command_owns_kernel(c->graph, i)) take_kernel(c, i, &cubin, rewrite);
+      if (command_owns_kernel(c->graph, i)) take_kernel(c, i, ours ? &cubin : NULL, rewrite);
   } else {
     fprintf(stderr, "FAILED: %s does not compile for %s\n", c->options.input, architecture);
     wrong++;
@@ -346,8 +351,13 @@ int main(int argc, char **argv)
   bool rewrite = argc > 1 && strcmp(argv[1], "--rewrite") == 0;
   bool some = argc > 1 && strcmp(argv[1], "--some") == 0;
   int first = 1 + (rewrite || some);
+  if (argc > 2 && strcmp(argv[1], "--share") == 0) {
+    if (sscanf(argv[2], "%u/%u", &share, &shares) != 2 || share-- < 1 || share >= shares) return 2;
+    first = 3;
+  }
   if (argc < first + 3) {
-    fprintf(stderr, "usage: nvrtc_check [--rewrite | --some] BUDGET sm_NN job.amp...\n");
+    fprintf(stderr,
+            "usage: nvrtc_check [--rewrite | --some | --share K/N] BUDGET sm_NN job.amp...\n");
     return 2;
   }
   architecture = argv[first + 1];
