@@ -233,25 +233,33 @@ static void say_state(Explanation *e)
   say(e, t.at);
 }
 
-/* Says what frozen weights cost, if any are stored in 16 bits. */
+/* Says what frozen weights cost, if any are stored in 16 bits or fewer. */
 static void say_frozen(Explanation *e)
 {
   const Graph *g = e->c->graph;
-  uint32_t n = 0, trained = 0;
+  Text types = text_new(e->c->arena);
+  uint32_t n[AMPC_NF4 + 1] = {0}, trained = 0;
   int64_t bytes = 0, numbers = 0;
   for (uint32_t i = 0; i < share_params(g); i++) {
     const Parameter *p = &g->params.at[i];
     int64_t elements = dims_product(p->dim, p->rank);
-    n += p->fixed;
-    bytes += p->fixed ? elements * ir_dtype_size(e->c, p->dtype) : 0;
+    n[p->packing] += p->fixed;
+    bytes += p->fixed ? param_bytes(e->c, p) : 0;
     trained += p->optimizer >= 0;
     numbers += p->optimizer >= 0 ? elements : 0;
   }
-  if (!n) return;
+  for (ampc_packing i = AMPC_UNPACKED; i <= AMPC_NF4; i++)
+    if (n[i])
+      text_printf(&types, "%s%u frozen parameters are %s", types.n ? ", " : "", n[i],
+                  i == AMPC_UNPACKED ? "stored in 16 bits"
+                                     : arena_printf(e->c->arena, "quantized to %s",
+                                                    ampc_packing_name(i)));
+  if (!types.n) return;
   say(e, arena_printf(e->c->arena,
-                      "%u frozen parameters are stored in 16 bits, %s, without masters, gradients "
-                      "and moments; %u parameters train, %lld numbers",
-                      n, bytes_text(e->c->arena, (double)bytes), trained, (long long)numbers));
+                      "%s, %s, without masters, gradients and moments; %u parameters train, %lld "
+                      "numbers",
+                      types.at, bytes_text(e->c->arena, (double)bytes), trained,
+                      (long long)numbers));
 }
 
 void explain_answer(Explanation *e)

@@ -155,10 +155,30 @@ bool shape_source(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* The codes and the scales of a quantized weight broadcast against each other. A code of nf4 is a
+ * byte that stands for the two elements of the last axis of the result. */
+static bool packed_dims(Compile *c, Node *n, const Parameter *p)
+{
+  int64_t block = ampc_packed_of(p->packing, p->dim[0], p->dim[1]).block;
+  int64_t blocks = p->dim[0] * p->dim[1] / block, codes = p->packing == AMPC_NF4 ? block / 2 : block;
+  bool scales = attr_int(n, "scales");
+  n->dtype = scales ? AMPC_F32 : AMPC_U8;
+  return rule_set_dims(c, n, 3, (int64_t[]){blocks, scales ? 1 : codes, 1});
+}
+
+bool shape_packed(Compile *c, Node *n)
+{
+  const Node *codes = ir_in(c, n, 0);
+  n->dtype = AMPC_F32;
+  int64_t each = n->op == OP_nf4_values ? 2 : 1;
+  return rule_set_dims(c, n, 3, (int64_t[]){codes->dim[0], codes->dim[1], each});
+}
+
 bool shape_param(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   int64_t dim[MAX_RANK];
+  if (p->packing) return packed_dims(c, n, p);
   n->dtype = reads_average(c->graph, n) ? AMPC_F32 : p->dtype;
   n->layout = (uint8_t)ir_param_dims(p, dim);
   return rule_set_dims(c, n, p->rank, dim);

@@ -97,6 +97,23 @@ int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
   return ampc_size_of(t, p && p->real64);
 }
 
+ampc_packed ampc_packed_of(ampc_packing packing, int64_t rows, int64_t columns)
+{
+  enum { NF4_BLOCK = 64 };
+  bool nf4 = packing == AMPC_NF4;
+  ampc_packed p = {.block = nf4 ? NF4_BLOCK : columns,
+                   .codes = nf4 ? rows * columns / 2 : rows * columns};
+  p.scales = ampc_round_up(p.codes, AMPC_BUFFER_ALIGN);
+  p.bytes = p.scales + rows * columns / p.block * ampc_dtype_size(AMPC_F32);
+  return p;
+}
+
+const char *ampc_packing_name(ampc_packing packing)
+{
+  static const char *const names[] = {"", "int8", "nf4"};
+  return names[packing];
+}
+
 const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank, const int64_t *dim)
 {
   int n = snprintf(to, AMPC_TYPE_ROOM, "%s[", ampc_dtype_name(d));
