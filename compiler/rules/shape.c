@@ -155,23 +155,22 @@ bool shape_source(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
-/* The codes and the scales of a quantized weight broadcast against each other. A code of nf4 is a
- * byte that stands for the two elements of the last axis of the result. */
+/* A quantized weight has two leaves: its codes and its scales. */
 static bool packed_dims(Compile *c, Node *n, const Parameter *p)
 {
-  int64_t block = ampc_packed_of(p->packing, p->dim[0], p->dim[1]).block;
-  int64_t blocks = p->dim[0] * p->dim[1] / block, codes = p->packing == AMPC_NF4 ? block / 2 : block;
+  ampc_packed packed = ampc_packed_of(p->packing, p->dim[0], p->dim[1]);
   bool scales = attr_int(n, "scales");
   n->dtype = scales ? AMPC_F32 : AMPC_U8;
-  return rule_set_dims(c, n, 3, (int64_t[]){blocks, scales ? 1 : codes, 1});
+  int64_t blocks = p->dim[0] * p->dim[1] / packed.block;
+  return rule_set_dims(c, n, 1, scales ? &blocks : &packed.codes);
 }
 
 bool shape_packed(Compile *c, Node *n)
 {
-  const Node *codes = ir_in(c, n, 0);
+  int64_t dim[MAX_RANK];
+  uint32_t rank = ir_shape_of(n, dim);
   n->dtype = AMPC_F32;
-  int64_t each = n->op == OP_nf4_values ? 2 : 1;
-  return rule_set_dims(c, n, 3, (int64_t[]){codes->dim[0], codes->dim[1], each});
+  return rule_set_dims(c, n, rank, dim);
 }
 
 bool shape_param(Compile *c, Node *n)

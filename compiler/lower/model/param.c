@@ -72,8 +72,8 @@ static Value packed_values(Lower *l, const ParamSlot *p, const Cursor *at, Value
   Value in[] = {codes, ir_append(l->c, at, OP_param, NULL, 0,
                                  ATTRS({"index", {.i = p->index}}, {"scales", {.i = true}}))};
   ir_node(l->g, in[1])->name = l->g->params.at[p->index].path;
-  Value values = ir_append(l->c, at, nf4 ? OP_nf4_values : OP_int8_values, in, 2, NULL);
-  return ir_reshape(l->c, at, values, p->dim, p->rank);
+  return ir_append(l->c, at, nf4 ? OP_nf4_values : OP_int8_values, in, 2,
+                   ir_shape_attrs(l->c, p->dim, p->rank));
 }
 
 /* Returns the node that reads the parameter, or its 16-bit copy if it is stored in 16 bits and has
