@@ -29,7 +29,7 @@ static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
     SPACE(MOMENT2, moment2, AMPC_F32, "second moments", "optimizer state"),
     SPACE(MOMENT3, moment3, AMPC_F32, "third moments", "optimizer state"),
     SPACE(EMA, ema, AMPC_F32, "weight averages", "averages of weights (ema)"),
-    SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen 16-bit weights"),
+    SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen weights"),
     SPACE(KEPT, kept, AMPC_DTYPE_COUNT, "kept buffers",
           "copy of the buffers before a step (accumulate)"),
     SPACE(INPUT, input, AMPC_DTYPE_COUNT, "batch", "batch"),
