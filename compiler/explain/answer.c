@@ -251,15 +251,15 @@ static void say_frozen(Explanation *e)
   for (ampc_packing i = AMPC_UNPACKED; i <= AMPC_NF4; i++)
     if (n[i])
       text_printf(&types, "%s%u frozen parameters are %s", types.n ? ", " : "", n[i],
-                  i == AMPC_UNPACKED ? "stored in 16 bits"
-                                     : arena_printf(e->c->arena, "quantized to %s",
-                                                    ampc_packing_name(i)));
+                  i == AMPC_UNPACKED
+                      ? "stored in 16 bits"
+                      : arena_printf(e->c->arena, "quantized to %s", ampc_packing_name(i)));
   if (!types.n) return;
-  say(e, arena_printf(e->c->arena,
-                      "%s, %s, without masters, gradients and moments; %u parameters train, %lld "
-                      "numbers",
-                      types.at, bytes_text(e->c->arena, (double)bytes), trained,
-                      (long long)numbers));
+  say(e,
+      arena_printf(e->c->arena,
+                   "%s, %s, without masters, gradients and moments; %u parameters train, %lld "
+                   "numbers",
+                   types.at, bytes_text(e->c->arena, (double)bytes), trained, (long long)numbers));
 }
 
 void explain_answer(Explanation *e)

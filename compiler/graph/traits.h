@@ -55,8 +55,8 @@ typedef enum OpTrait {
   T_crosses = 1ull << 39,   /* crosses the border of a loop: Note [loops] in node.h */
   /* element i of the result reads element i / k of an input, which has a k-th of the elements */
   T_blocks = 1ull << 48,
-  T_permutes = 1ull << 37,  /* reorders the axes of its input */
-  T_epilogue = 1 << 21,     /* the library can apply the op when it stores a product: relu */
+  T_permutes = 1ull << 37, /* reorders the axes of its input */
+  T_epilogue = 1 << 21,    /* the library can apply the op when it stores a product: relu */
   /* returns images: gradient of a convolution for its input, transposed convolution */
   T_gives_image = 1 << 22,
   T_gives_weight = 1 << 23, /* returns a weight: gradient of a convolution for its weight */

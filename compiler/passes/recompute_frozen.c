@@ -62,7 +62,8 @@ static void copy_reader(Widenings *x, uint32_t id)
 {
   const Node *old = &x->r.old[id];
   Value after = old->after.id ? x->r.map[old->after.id] : recompute_after(&x->r, id);
-  for (uint32_t k = 0; k < old->n_in && after.id && !old->loop; k++) clone_of(x, old->in[k].id, after);
+  for (uint32_t k = 0; k < old->n_in && after.id && !old->loop; k++)
+    clone_of(x, old->in[k].id, after);
   Node n = ir_rewrite_mapped(&x->r, id);
   for (uint32_t k = 0; k < n.n_in && after.id && !old->loop; k++)
     if (x->made[old->in[k].id]) n.in[k] = x->clone[old->in[k].id];

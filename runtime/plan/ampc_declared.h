@@ -38,9 +38,9 @@ typedef struct ampc_param {
   bool buffer;      /* in BUFFER, not in MASTER; no gradient */
   bool fixed;       /* with `buffer`: it is a frozen weight that is stored in 16 bits or fewer */
   ampc_packing packing; /* of a frozen matrix, whose `dtype` is f32: its codes are in BUFFER */
-  bool adapts;      /* it belongs to an adapter (the clause `adapt`) */
-  bool given;       /* frozen, of a model with adapters, and in a file of `load`: each run reads it
-                       there, so checkpoints and files of weights lack it */
+  bool adapts;          /* it belongs to an adapter (the clause `adapt`) */
+  bool given;    /* frozen, of a model with adapters, and in a file of `load`: each run reads it
+                    there, so checkpoints and files of weights lack it */
   int optimizer; /* index of its first optimizer; -1: frozen, in no optimizer, or no loss reaches it
                   */
   ampc_dtype dtype; /* f32 except for buffers */

@@ -78,9 +78,8 @@ void packed_to(ampc_packing packing, int64_t block, const uint8_t *codes, const 
                float *to, int64_t n)
 {
   for (int64_t i = 0; i < n; i++) {
-    float value = packing == AMPC_NF4
-                      ? packed_nf4[i & 1 ? codes[i / 2] & 15 : codes[i / 2] >> 4]
-                      : (float)(codes[i] - 128) * (1.0F / 127);
+    float value = packing == AMPC_NF4 ? packed_nf4[i & 1 ? codes[i / 2] & 15 : codes[i / 2] >> 4]
+                                      : (float)(codes[i] - 128) * (1.0F / 127);
     to[i] = value * scales[i / block];
   }
 }

@@ -80,18 +80,20 @@ void register_members(Lower *l, Instance *m, const char *path, const char *model
   walk_members(l, m, path, &(MemberVisitor){NULL, register_alias, NULL});
 }
 
-/* Checks that a weight that `store` quantizes is a frozen matrix of a size that has whole blocks. */
+/* Checks that a weight that `store` quantizes is a frozen matrix of a size that has whole blocks.
+ */
 static bool packing_fits(Lower *l, const ParamSlot *p, const Parameter *q, const char *path)
 {
   const char *type = ampc_packing_name(p->packing);
   if (p->buffer)
-    return refuse(l, E209, p->pack_span, "`%s` is a copy, whose values steps may assign: it cannot be %s",
-                  path, type);
+    return refuse(l, E209, p->pack_span,
+                  "`%s` is a copy, whose values steps may assign: it cannot be %s", path, type);
   if (p->rank != 2) {
     fail(l, E209, p->pack_span, "%s stores matrices, but `%s` is %s", type, path,
          ir_sizes_text(l->arena, p->dim, p->rank));
-    return diag_help(l->c, "patterns name the matrices, for instance `\"**.{q,k,v,o}_proj.weight\"`; "
-                           "store others in bf16"),
+    return diag_help(l->c,
+                     "patterns name the matrices, for instance `\"**.{q,k,v,o}_proj.weight\"`; "
+                     "store others in bf16"),
            false;
   }
   int64_t elements = dims_product(p->dim, p->rank);
