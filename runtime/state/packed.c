@@ -4,7 +4,7 @@
 
 enum { ZERO = 7 /* the code of 0 in nf4 */ };
 
-/* The same numbers are in ampc_nf4 of templates/device.cuh. */
+/* The same numbers are in ampc_nf4 of templates/cpu.h and cuda.cuh. */
 const float packed_nf4[16] = {
     -1.0F,
     -0.6961928009986877F,
