@@ -1,4 +1,5 @@
 #include "types.h"
+#include "arithmetic.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -103,7 +104,7 @@ ampc_packed ampc_packed_of(ampc_packing packing, int64_t rows, int64_t columns)
   bool nf4 = packing == AMPC_NF4;
   ampc_packed p = {.block = nf4 ? NF4_BLOCK : columns,
                    .codes = nf4 ? rows * columns / 2 : rows * columns};
-  p.scales = ampc_round_up(p.codes, AMPC_BUFFER_ALIGN);
+  p.scales = ceil_div(p.codes, AMPC_BUFFER_ALIGN) * AMPC_BUFFER_ALIGN;
   p.bytes = p.scales + rows * columns / p.block * ampc_dtype_size(AMPC_F32);
   return p;
 }
