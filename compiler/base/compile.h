@@ -47,6 +47,7 @@ typedef struct Options {
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
   int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */
+  bool whole_weights;   /* quantized weights are f32: for files with the values that were loaded */
   bool real64;          /* for tests: f32 is double everywhere, Note [real64] in ir.h */
   bool as_cuda;         /* for tests: a CPU gets the graph of a GPU, with gaps in rows (Note [pitch]
                            in pitch.c) and attention whose gradients are rounded */

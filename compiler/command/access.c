@@ -105,6 +105,15 @@ static Index map_index(const MapWalk *m, uint32_t at)
   return x;
 }
 
+/* Returns the index of an input of n, which has T_blocks: "(i + j) / 64". */
+static Index block_index(const Graph *g, const MapWalk *m, const Node *n, uint32_t input)
+{
+  Index x = index_at(VAR_i);
+  x.term[0].over = ir_elements(n) / ir_elements(ir_node(g, n->in[input]));
+  x.term[0].each = x.term[0].over > 1 && m->vector > 1;
+  return x;
+}
+
 /* The last of m->walks is that of results with gaps, if there are any: Note [gaps]. */
 KernelAccess map_access(Compile *c, const Group *p, const MapWalk *m)
 {
@@ -114,6 +123,8 @@ KernelAccess map_access(Compile *c, const Group *p, const MapWalk *m)
     const Node *n = ir_node(c->graph, p->nodes[i]);
     for (uint32_t k = 0; k < n->n_in; k++)
       if (n->in[k].id) node[i].element[k] = map_index(m, at++);
+    for (uint32_t k = 0; k < n->n_in && op_has(n, T_blocks); k++)
+      node[i].element[k] = block_index(c->graph, m, n, k);
   }
   return (KernelAccess){node, index_at(VAR_i), map_index(m, m->walks.n - 1)};
 }

@@ -128,6 +128,12 @@ int64_t param_room(const Compile *c, const Parameter *p)
   return ampc_round_up(p->dim[0], VECTOR) * p->dim[1];
 }
 
+int64_t param_bytes(const Compile *c, const Parameter *p)
+{
+  if (p->packing) return ampc_packed_of(p->packing, p->dim[0], p->dim[1]).bytes;
+  return param_room(c, p) * ir_dtype_size(c, p->dtype);
+}
+
 /* ---- operands of commands ---- */
 
 ampc_operand value_operand(Compile *c, Value v, bool written)

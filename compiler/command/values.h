@@ -33,6 +33,7 @@ int64_t node_range(const Graph *g, const Node *n);
 uint32_t update_words(const Graph *g, const Node *n);
 /* Elements of a parameter's place in the spaces of parameters: Note [rows behind]. */
 int64_t param_room(const Compile *c, const Parameter *p);
+int64_t param_bytes(const Compile *c, const Parameter *p); /* of a buffer or a frozen weight */
 
 /* Returns the place of an operand for each iteration of the loop around the command. `v` owns the
  * bytes; `written`: the command writes them. A slice of a sequence moves with the iteration; other

@@ -121,6 +121,7 @@ Access access_operand(Compile *c, const LoopShape *s, const Node *n, uint32_t in
   bool moves = op_of(n)->tmpl == TMPL_move;
   const Node *x = moves ? ir_in(c, n, 0) : value_shape(c->graph, n->in[input]);
   if (moves) return access_moved(n, x, access_own(x));
+  if (op_has(n, T_blocks)) return access_whole(s); /* map_access makes the index */
   bool all = ir_elements(x) == loop_elements(s) || ir_same_dims(x, n);
   return all ? access_all(s, x) : access_broadcast(s, x);
 }

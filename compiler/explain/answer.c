@@ -233,25 +233,40 @@ static void say_state(Explanation *e)
   say(e, t.at);
 }
 
-/* Says what frozen weights cost, if any are stored in 16 bits. */
+/* Says how frozen weights are stored that are in 16 bits or fewer: "16 bits (3) and nf4 (1)". */
+static const char *frozen_types(Arena *a, const uint32_t n[AMPC_NF4 + 1])
+{
+  Text t = text_new(a);
+  uint32_t all = n[AMPC_UNPACKED] + n[AMPC_INT8] + n[AMPC_NF4];
+  for (ampc_packing i = AMPC_UNPACKED; i <= AMPC_NF4; i++) {
+    if (!n[i]) continue;
+    text_printf(&t, "%s%s%s", t.n ? " and " : "", i ? "quantized to " : "stored in 16 bits",
+                ampc_packing_name(i));
+    if (n[i] < all) text_printf(&t, " (%u)", n[i]);
+  }
+  return t.at;
+}
+
+/* Says what such weights cost, if there are any. */
 static void say_frozen(Explanation *e)
 {
   const Graph *g = e->c->graph;
-  uint32_t n = 0, trained = 0;
+  uint32_t n[AMPC_NF4 + 1] = {0}, all = 0, trained = 0;
   int64_t bytes = 0, numbers = 0;
   for (uint32_t i = 0; i < share_params(g); i++) {
     const Parameter *p = &g->params.at[i];
-    int64_t elements = dims_product(p->dim, p->rank);
-    n += p->fixed;
-    bytes += p->fixed ? elements * ir_dtype_size(e->c, p->dtype) : 0;
+    n[p->packing] += p->fixed;
+    all += p->fixed;
+    bytes += p->fixed ? param_bytes(e->c, p) : 0;
     trained += p->optimizer >= 0;
-    numbers += p->optimizer >= 0 ? elements : 0;
+    numbers += p->optimizer >= 0 ? dims_product(p->dim, p->rank) : 0;
   }
-  if (!n) return;
+  if (!all) return;
   say(e, arena_printf(e->c->arena,
-                      "%u frozen parameters are stored in 16 bits, %s, without masters, gradients "
-                      "and moments; %u parameters train, %lld numbers",
-                      n, bytes_text(e->c->arena, (double)bytes), trained, (long long)numbers));
+                      "%u frozen parameters are %s, %s, without masters, gradients and moments; %u "
+                      "parameters train, %lld numbers",
+                      all, frozen_types(e->c->arena, n), bytes_text(e->c->arena, (double)bytes),
+                      trained, (long long)numbers));
 }
 
 void explain_answer(Explanation *e)

@@ -20,11 +20,13 @@ typedef struct Layer {
 typedef struct Parameter {
   const char *path, *model; /* "fc1.weight", "net" */
   bool buffer, frozen;
-  bool fixed;  /* a frozen weight that is stored in 16 bits: `buffer` is set, too, Note [fixed] */
+  bool fixed;  /* a frozen weight that is stored in 16 bits or fewer: `buffer` is set, too, Note
+                  [fixed] */
   bool adapts; /* belongs to an adapter, which `adapt` of the model adds */
   bool given;  /* as in ampc_param */
   bool trains; /* `unfreeze` of the model names it */
   DType dtype; /* storage: f32 unless .to(d) or a buffer's dtype */
+  ampc_packing packing; /* with `fixed`: its storage instead, Note [packed] in types.h */
   uint8_t rank;
   int64_t dim[MAX_RANK];
   ampc_init init;

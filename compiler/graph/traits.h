@@ -53,8 +53,10 @@ typedef enum OpTrait {
   T_by_sign = 1ull << 43,   /* uses only whether input 1 is positive */
   T_casts = 1ull << 38,     /* changes only the type */
   T_crosses = 1ull << 39,   /* crosses the border of a loop: Note [loops] in node.h */
-  T_permutes = 1ull << 37,  /* reorders the axes of its input */
-  T_epilogue = 1 << 21,     /* the library can apply the op when it stores a product: relu */
+  /* element i of the result reads element i / k of an input, which has a k-th of the elements */
+  T_blocks = 1ull << 48,
+  T_permutes = 1ull << 37, /* reorders the axes of its input */
+  T_epilogue = 1 << 21,    /* the library can apply the op when it stores a product: relu */
   /* returns images: gradient of a convolution for its input, transposed convolution */
   T_gives_image = 1 << 22,
   T_gives_weight = 1 << 23, /* returns a weight: gradient of a convolution for its weight */

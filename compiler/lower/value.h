@@ -104,8 +104,10 @@ struct ParamSlot {
   const char *name;
   uint8_t rank;
   int64_t dim[MAX_RANK];
-  DType dtype; /* type of a buffer; for weights f32 */
-  DType store; /* type in which a weight is read: f32, f16 or bf16; its master is f32 */
+  DType dtype;          /* type of a buffer; for weights f32 */
+  DType store;          /* type in which a weight is read: f32, f16 or bf16; its master is f32 */
+  ampc_packing packing; /* how the clause `store` at pack_span quantizes it */
+  Span pack_span;
   bool buffer;
   const Init *init; /* from the last `init` clause that names it, else its own */
   Span span, init_span;

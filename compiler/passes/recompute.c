@@ -134,6 +134,7 @@ static void recompute_checkpoints(Compile *c)
 bool pass_recompute(Compile *c)
 {
   if (c->graph->n_checkpoints) recompute_checkpoints(c);
+  if (c->options.optimize > 0) recompute_widenings(c);
   if (c->options.optimize > 0) recompute_norms(c);
   return true;
 }

@@ -55,6 +55,7 @@ static void put_param_rows(Printer *p, const ParamPlaces *places, const ampc_par
     field_text(&t, "path", quoted(p, q->path));
     field_truth(&t, "buffer", q->buffer);
     field_truth(&t, "fixed", q->fixed);
+    if (q->packing) field_text(&t, "packing", q->packing == AMPC_NF4 ? "AMPC_NF4" : "AMPC_INT8");
     field_truth(&t, "adapts", q->adapts);
     field_truth(&t, "given", q->given);
     field_text(&t, "optimizer", arena_printf(p->c->arena, "%d", q->optimizer));

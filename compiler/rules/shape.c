@@ -155,10 +155,29 @@ bool shape_source(Compile *c, Node *n)
   return rule_set_dims(c, n, rank, dim);
 }
 
+/* A quantized weight has two leaves: its codes and its scales. */
+static bool packed_dims(Compile *c, Node *n, const Parameter *p)
+{
+  ampc_packed packed = ampc_packed_of(p->packing, p->dim[0], p->dim[1]);
+  bool scales = attr_int(n, "scales");
+  n->dtype = scales ? AMPC_F32 : AMPC_U8;
+  int64_t blocks = p->dim[0] * p->dim[1] / packed.block;
+  return rule_set_dims(c, n, 1, scales ? &blocks : &packed.codes);
+}
+
+bool shape_packed(Compile *c, Node *n)
+{
+  int64_t dim[MAX_RANK];
+  uint32_t rank = ir_shape_of(n, dim);
+  n->dtype = AMPC_F32;
+  return rule_set_dims(c, n, rank, dim);
+}
+
 bool shape_param(Compile *c, Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
   int64_t dim[MAX_RANK];
+  if (p->packing) return packed_dims(c, n, p);
   n->dtype = reads_average(c->graph, n) ? AMPC_F32 : p->dtype;
   n->layout = (uint8_t)ir_param_dims(p, dim);
   return rule_set_dims(c, n, p->rank, dim);

@@ -125,6 +125,12 @@ const char *put_like(Export *e, const Node *n)
   return build_node(e->b, "Expand", FROM(x, shape), NO_ATTRS);
 }
 
+/* The values of a quantized weight, in f32. */
+const char *put_packed(Export *e, const Node *n)
+{
+  return weight_value(e, n, n->dtype);
+}
+
 const char *put_indices(Export *e, const Node *n)
 {
   Sized all = sized(1);

@@ -79,7 +79,7 @@ static bool has_types(const Export *e, int64_t index, DType type)
 const char *weight_value(Export *e, const Node *param, DType type)
 {
   struct Weights *w = e->weights;
-  int64_t index = attr_int(param, "index");
+  int64_t index = attr_int(op_has(param, T_blocks) ? in_node(e, param, 0) : param, "index");
   const Parameter *p = &e->g->params.at[index];
   const ampc_param *q = find(w, p);
   const char **made = &w->made[type][index];

@@ -89,6 +89,7 @@ bool command_load(Repl *r, const char *arg)
 static const char *optimizers_text(Arena *arena, const ampc_program *p, const ampc_param *q)
 {
   Text t = text_new(arena);
+  if (q->packing) text_printf(&t, "%s, ", ampc_packing_name(q->packing));
   text_puts(&t, q->fixed           ? "frozen"
                 : q->buffer        ? "buffer"
                 : q->optimizer < 0 ? "not trained"

@@ -183,6 +183,7 @@ static ampc_status write_all(Merge *m)
 
 ampc_status merge_adapters(Compile *c, const char *in, const char *out, ampc_dtype type, bool quiet)
 {
+  c->options.whole_weights = true; /* adapters are added to the weights of the file */
   if (!compile_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   Merge m = {.program = *c->program, .type = type, .out = out};
   if (!m.program.adapter)

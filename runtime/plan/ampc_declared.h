@@ -30,13 +30,17 @@ typedef struct ampc_init {
   double low, high; /* bounds of TRUNC_NORMAL */
 } ampc_init;
 
+/* How a frozen matrix is quantized: Note [packed] in runtime/plan/types.h. */
+typedef enum ampc_packing { AMPC_UNPACKED, AMPC_INT8, AMPC_NF4 } ampc_packing;
+
 typedef struct ampc_param {
   const char *path; /* PyTorch state_dict path: "fc1.weight" */
   bool buffer;      /* in BUFFER, not in MASTER; no gradient */
-  bool fixed;       /* with `buffer`: it is a frozen weight that is stored in 16 bits */
-  bool adapts;      /* it belongs to an adapter (the clause `adapt`) */
-  bool given;       /* frozen, of a model with adapters, and in a file of `load`: each run reads it
-                       there, so checkpoints and files of weights lack it */
+  bool fixed;       /* with `buffer`: it is a frozen weight that is stored in 16 bits or fewer */
+  ampc_packing packing; /* of a frozen matrix, whose `dtype` is f32: its codes are in BUFFER */
+  bool adapts;          /* it belongs to an adapter (the clause `adapt`) */
+  bool given;    /* frozen, of a model with adapters, and in a file of `load`: each run reads it
+                    there, so checkpoints and files of weights lack it */
   int optimizer; /* index of its first optimizer; -1: frozen, in no optimizer, or no loss reaches it
                   */
   ampc_dtype dtype; /* f32 except for buffers */

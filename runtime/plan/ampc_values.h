@@ -106,7 +106,7 @@ typedef enum ampc_space {
   AMPC_EMA, /* f32 averages of the weights, at their offsets in MASTER; eval and infer blocks read
                them */
   AMPC_BUFFER, /* state that is not trained, in any type: running statistics; frozen weights that
-                  are stored in 16 bits */
+                  are stored in 16 bits or fewer */
   AMPC_KEPT,   /* steps of several bodies: BUFFER as it was before the first body */
   AMPC_INPUT,  /* the batch of the current step */
   AMPC_WORK,   /* everything else, placed by lifetime */

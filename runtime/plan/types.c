@@ -1,4 +1,5 @@
 #include "types.h"
+#include "arithmetic.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
     SPACE(MOMENT2, moment2, AMPC_F32, "second moments", "optimizer state"),
     SPACE(MOMENT3, moment3, AMPC_F32, "third moments", "optimizer state"),
     SPACE(EMA, ema, AMPC_F32, "weight averages", "averages of weights (ema)"),
-    SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen 16-bit weights"),
+    SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen weights"),
     SPACE(KEPT, kept, AMPC_DTYPE_COUNT, "kept buffers",
           "copy of the buffers before a step (accumulate)"),
     SPACE(INPUT, input, AMPC_DTYPE_COUNT, "batch", "batch"),
@@ -95,6 +96,23 @@ int64_t ampc_size_of(ampc_dtype d, bool real64)
 int64_t ampc_element_size(const ampc_program *p, ampc_dtype t)
 {
   return ampc_size_of(t, p && p->real64);
+}
+
+ampc_packed ampc_packed_of(ampc_packing packing, int64_t rows, int64_t columns)
+{
+  enum { NF4_BLOCK = 64 };
+  bool nf4 = packing == AMPC_NF4;
+  ampc_packed p = {.block = nf4 ? NF4_BLOCK : columns,
+                   .codes = nf4 ? rows * columns / 2 : rows * columns};
+  p.scales = ceil_div(p.codes, AMPC_BUFFER_ALIGN) * AMPC_BUFFER_ALIGN;
+  p.bytes = p.scales + rows * columns / p.block * ampc_dtype_size(AMPC_F32);
+  return p;
+}
+
+const char *ampc_packing_name(ampc_packing packing)
+{
+  static const char *const names[] = {"", "int8", "nf4"};
+  return names[packing];
 }
 
 const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank, const int64_t *dim)

@@ -43,6 +43,22 @@ bool ampc_is_float(ampc_dtype d);
 bool ampc_is_narrow(ampc_dtype d);          /* a float of fewer bits than f32 */
 ampc_dtype ampc_dtype_by(const char *name); /* AMPC_DTYPE_COUNT: no such type */
 
+/* Note [packed]: a frozen matrix that is quantized has codes of a byte (int8) or half a byte (nf4).
+ * A block of elements has the same scale, the largest magnitude in it, as an f32: a row of int8, 64
+ * elements of nf4. An element is the value of its code, from -1 to 1, times the scale. BUFFER holds
+ * all codes, then all scales. A code of int8 is 128 + k for the value k / 127. A byte of nf4 holds
+ * two codes, the first one in its upper half, as bitsandbytes stores them. The host reads and
+ * writes f32. Values that were read quantize to the same codes and scales again: the element of the
+ * largest magnitude has the value 1 or -1 times the scale, which is exact. */
+typedef struct ampc_packed { /* the codes and scales of a matrix */
+  int64_t block;             /* elements that share a scale */
+  int64_t codes;             /* bytes of all codes */
+  int64_t scales;            /* offset of the scales, in bytes */
+  int64_t bytes;             /* all in all */
+} ampc_packed;
+ampc_packed ampc_packed_of(ampc_packing packing, int64_t rows, int64_t columns);
+const char *ampc_packing_name(ampc_packing packing); /* "nf4" */
+
 /* Writes "u8[28, 28]" to `to`. */
 enum { AMPC_TYPE_ROOM = 200 };
 const char *ampc_type_text(char to[AMPC_TYPE_ROOM], ampc_dtype d, uint32_t rank,

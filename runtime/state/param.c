@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/convert.h"
+#include "packed.h"
 #include "param.h"
 #include "runtime/runtime.h"
 #include "common/needs.h"
@@ -11,12 +12,18 @@
 
 /* ---- one filter ---- */
 
+static ampc_packed packed_of(const ampc_param *q)
+{
+  return ampc_packed_of(q->packing, q->dim[0], q->dim[1]);
+}
+
 typedef struct Filter {         /* a slice along the first axis: [c, kernel..] or [kernel.., c] */
   int64_t channels, taps, size; /* size: bytes of an element */
 } Filter;
 
 static int64_t filter_elements(const ampc_param *q)
 {
+  if (q->packing) return 2 * packed_of(q).block; /* even, as hashes need pieces of 8 bytes */
   return q->channels_last && q->dim[0] > 0 ? q->elements / q->dim[0] : 1;
 }
 
@@ -160,6 +167,37 @@ static ampc_status narrow_write(ampc_runtime *rt, const ampc_param *q, ampc_spac
   return status;
 }
 
+/* ---- quantized weights ---- */
+
+/* Moves the codes and the scales of n elements, from element `first` on: whole blocks. */
+static ampc_status packed_move(ampc_runtime *rt, const ampc_param *q, int64_t first, int64_t n,
+                               float *values, bool writes)
+{
+  ampc_packed p = packed_of(q);
+  int64_t each = q->packing == AMPC_NF4 ? 2 : 1, size = n / p.block * (int64_t)sizeof(float);
+  uint8_t *codes = malloc((size_t)(n / each));
+  float *scales = malloc((size_t)size);
+  ampc_ref at = {AMPC_BUFFER, q->offset + first / each};
+  ampc_ref scales_at = {AMPC_BUFFER,
+                        q->offset + p.scales + first / p.block * (int64_t)sizeof(float)};
+  ampc_status status =
+      codes && scales ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", q->path);
+  if (!status && writes) {
+    if (!packed_from(q->packing, p.block, values, n, codes, scales))
+      status = ampc_fail(AMPC_BAD_FILE, "%s: values are not finite, so they cannot be stored as %s",
+                         q->path, ampc_packing_name(q->packing));
+    if (!status) status = ampc_write(rt, at, codes, n / each);
+    if (!status) status = ampc_write(rt, scales_at, scales, size);
+  } else if (!status) {
+    status = ampc_read(rt, at, codes, n / each);
+    if (!status) status = ampc_read(rt, scales_at, scales, size);
+    if (!status) packed_to(q->packing, p.block, codes, scales, values, n);
+  }
+  free(codes);
+  free(scales);
+  return status;
+}
+
 static bool is_narrow(const ampc_program *p, const ampc_param *q, ampc_space space)
 {
   return stored_type(p, q, space) != q->dtype;
@@ -169,6 +207,7 @@ static ampc_status values_write(ampc_runtime *rt, const ampc_param *q, ampc_spac
                                 int64_t first, int64_t n, const void *from)
 {
   const ampc_program *p = rt->program;
+  if (q->packing) return packed_move(rt, q, first, n, (float *)(uintptr_t)from, true);
   if (is_narrow(p, q, space)) return narrow_write(rt, q, space, first, n, from);
   return ampc_write(rt, place_of(p, q, space, first), from, n * ampc_element_size(p, q->dtype));
 }
@@ -179,6 +218,7 @@ static ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space 
                               int64_t first, int64_t n, void *to)
 {
   const ampc_program *p = rt->program;
+  if (q->packing) return packed_move(rt, q, first, n, to, false);
   int64_t bytes = n * ampc_element_size(p, q->dtype);
   ampc_status status = is_narrow(p, q, space)
                            ? narrow_read(rt, q, space, first, n, to)

@@ -3,7 +3,7 @@
 
 A net with an adapter that PEFT has drawn and saved trains 10 steps in both: the losses agree within their printed digits. Then
 PEFT loads what amp has saved: results agree within 1e-5 of the largest. LoRA with several ranks, rsLoRA, and a layer
-that trains beside it (modules_to_save). Skipped (77) without PyTorch, peft and safetensors."""
+that trains beside it (modules_to_save), frozen weights in int8 and nf4. Skipped (77) without PyTorch, peft and safetensors."""
 import re
 import subprocess
 import sys
@@ -39,7 +39,24 @@ CASES = {
                                rank_pattern={"fc2": 2}, alpha_pattern={"fc2": 3})),
     "a head beside": ('adapt(LoRA, "fc1", rank=3, alpha=2); unfreeze("head")',
                       dict(r=3, lora_alpha=2, target_modules=["fc1"], modules_to_save=["head"])),
+    "quantized": ('store(int8, "fc1.weight"); store(nf4, "fc2.weight"); adapt(LoRA, "{fc1,fc2}", rank=4, alpha=8)',
+                  dict(r=4, lora_alpha=8, target_modules=["fc1", "fc2"])),
 }
+
+
+def quantize(net):
+    """Replaces the weights of fc1 by those of int8, and the weights of fc2 by those of nf4: the nearest of 16 quantiles."""
+    with torch.no_grad():
+        w = net.fc1.weight
+        most = w.abs().amax(1, keepdim=True)
+        w.copy_(torch.round(w * (127 / most)) / 127 * most)
+        above = torch.special.ndtri(torch.linspace(0.9677083, 0.5, 9, dtype=torch.float64)[:-1])
+        below = -torch.special.ndtri(torch.linspace(0.9677083, 0.5, 8, dtype=torch.float64)[:-1])
+        values = torch.cat([below, torch.zeros(1), above.flip(0)]).float() / above.max()
+        blocks = net.fc2.weight.view(-1, 64)
+        most = blocks.abs().amax(1, keepdim=True)
+        nearest = (blocks[..., None] / most[..., None] - values).abs().argmin(-1)
+        blocks.copy_(values[nearest] * most)
 
 
 class Net(nn.Module):
@@ -73,6 +90,8 @@ def train_peft(model, x, y):
 def check(name, clauses, config):
     base = Net()
     save_file(base.state_dict(), folder / "base.safetensors")
+    if name == "quantized":
+        quantize(base)
     fresh = Net()
     fresh.load_state_dict(base.state_dict())
     model = get_peft_model(base, LoraConfig(**config))

@@ -189,7 +189,7 @@ static Datum counter(Lower *l, OpKind op, Span span)
 /* Returns the value of names that are neither functions nor modules; D_absent if unknown. */
 static Datum builtin_value(Lower *l, const char *name, Span span)
 {
-  static const char *const words[] = {"off", "low", "promote", "tf32", "f64"};
+  static const char *const words[] = {"off", "low", "promote", "tf32", "f64", "int8", "nf4"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strcmp(words[i], name) == 0) return d_word(words[i]);
   if (strcmp(name, "pi") == 0) return d_float(M_PI);

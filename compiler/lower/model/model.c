@@ -80,14 +80,55 @@ void register_members(Lower *l, Instance *m, const char *path, const char *model
   walk_members(l, m, path, &(MemberVisitor){NULL, register_alias, NULL});
 }
 
+/* Checks that a weight that `store` quantizes is a frozen matrix of a size that has whole blocks.
+ */
+static bool packing_fits(Lower *l, const ParamSlot *p, const Parameter *q, const char *path)
+{
+  const char *type = ampc_packing_name(p->packing);
+  if (p->buffer)
+    return refuse(l, E209, p->pack_span,
+                  "`%s` is a copy, whose values steps may assign: it cannot be %s", path, type);
+  if (p->rank != 2) {
+    fail(l, E209, p->pack_span, "%s stores matrices, but `%s` is %s", type, path,
+         ir_sizes_text(l->arena, p->dim, p->rank));
+    return diag_help(l->c,
+                     "patterns name the matrices, for instance `\"**.{q,k,v,o}_proj.weight\"`; "
+                     "store others in bf16"),
+           false;
+  }
+  int64_t elements = dims_product(p->dim, p->rank);
+  int64_t block = ampc_packed_of(p->packing, p->dim[0], p->dim[1]).block;
+  if (elements % block != 0) {
+    fail(l, E209, p->pack_span, "%s stores blocks of %lld elements, but `%s` has %lld", type,
+         (long long)block, path, (long long)elements);
+    return diag_help(l->c, "`store(int8, \"%s\")`", path), false;
+  }
+  if (q->frozen) return true;
+  fail(l, E605, p->pack_span, "`%s` is trained, but %s is for frozen weights", path, type);
+  if (q->adapts)
+    diag_help(l->c, "it is part of an adapter: let `store` stand before `adapt`");
+  else
+    diag_help(l->c, "`freeze(\"%s\")`, or let `adapt` train adapters instead", path);
+  return false;
+}
+
 /* Note [fixed]: a frozen weight that is stored in 16 bits needs no f32 master, because no optimizer
  * updates it. It is in BUFFER in its own type, where ops read it, and files contain it in this
- * type. For passes it is a buffer that nothing assigns. */
+ * type. For passes it is a buffer that nothing assigns. So is a quantized weight, except that files
+ * contain it in f32, and that ops read it through a node that computes its values from codes and
+ * scales (param_value). */
 static void settle_fixed(Lower *l, ParamSlot *p, const char *path, bool alias, void *data)
 {
-  (void)path, (void)data;
-  if (alias || p->index < 0 || p->buffer) return;
+  (void)data;
+  if (alias || p->index < 0) return;
   Parameter *q = &l->g->params.at[p->index];
+  if (p->packing && !packing_fits(l, p, q, path)) p->packing = AMPC_UNPACKED;
+  if (p->packing && !l->c->options.real64 && !l->c->options.whole_weights) {
+    q->fixed = q->buffer = true;
+    q->packing = p->packing;
+    q->dtype = AMPC_F32;
+  }
+  if (p->buffer || q->fixed) return;
   if (l->c->options.real64 || !q->frozen || q->dtype != AMPC_F32 || !ampc_is_narrow(p->store))
     return;
   q->fixed = q->buffer = true;
@@ -132,11 +173,29 @@ static void apply_frozen(Lower *l, ParamSlot *p, void *data)
   l->g->params.at[p->index].trains = !*(const bool *)data;
 }
 
+typedef struct StoreClause {
+  DType type; /* f32 if the values are quantized */
+  ampc_packing packing;
+  Span span;
+} StoreClause;
+
 /* Sets the stored type, except for buffers: in 16 bits most running updates would be lost. */
 static void apply_store(Lower *l, ParamSlot *p, void *data)
 {
+  const StoreClause *clause = data;
   (void)l;
-  if (param_is_weight(p)) p->store = *(const DType *)data;
+  if (!param_is_weight(p)) return;
+  p->store = clause->type;
+  p->packing = clause->packing;
+  p->pack_span = clause->span;
+}
+
+/* Returns how a type of `store` quantizes: int8 and nf4 are no types of values. */
+static ampc_packing packing_of(Datum type)
+{
+  ampc_packing i = AMPC_NF4;
+  while (i && (type.kind != D_word || strcmp(type.as.text, ampc_packing_name(i)) != 0)) i--;
+  return i;
 }
 
 Match match_of(Lower *l, const Model *model)
@@ -177,20 +236,22 @@ static void clause_freeze(Lower *l, Model *model, const Args *args, bool frozen)
   match_patterns(l, &m, args->at.at, args->at.n);
 }
 
-/* Applies `store(f16, "embedding")`. */
+/* Applies `store(f16, "embedding")` or `store(nf4, "**.q_proj.weight")`. */
 static void clause_store(Lower *l, Model *model, const Args *args)
 {
-  DType type;
+  StoreClause clause = {.type = AMPC_F32, .span = args->span};
   if (args->at.n < 2) {
     fail(l, E205, args->span, "`store` takes a type and then patterns");
     diag_help(l->c, "`store(bf16, \"embedding\")`");
     return;
   }
-  if (!want_store(l, args->at.at[0].value, args->at.at[0].span, &type)) return;
-  if (!store_fits(l, type, args->at.at[0].span)) return;
+  const ArgValue *type = &args->at.at[0];
+  clause.packing = packing_of(type->value);
+  if (!clause.packing && !want_store(l, type->value, type->span, &clause.type)) return;
+  if (!clause.packing && !store_fits(l, clause.type, type->span)) return;
   Match m = match_of(l, model);
   m.param = apply_store;
-  m.data = &type;
+  m.data = &clause;
   match_patterns(l, &m, args->at.at + 1, args->at.n - 1);
 }
 

@@ -65,6 +65,17 @@ uint32_t param_version(const Lower *l, uint32_t index)
   return steps;
 }
 
+/* Returns the values of a quantized weight, whose codes the node `codes` reads. */
+static Value packed_values(Lower *l, const ParamSlot *p, const Cursor *at, Value codes)
+{
+  bool nf4 = l->g->params.at[p->index].packing == AMPC_NF4;
+  Value in[] = {codes, ir_append(l->c, at, OP_param, NULL, 0,
+                                 ATTRS({"index", {.i = p->index}}, {"scales", {.i = true}}))};
+  ir_node(l->g, in[1])->name = l->g->params.at[p->index].path;
+  return ir_append(l->c, at, nf4 ? OP_nf4_values : OP_int8_values, in, 2,
+                   ir_shape_attrs(l->c, p->dim, p->rank));
+}
+
 /* Returns the node that reads the parameter, or its 16-bit copy if it is stored in 16 bits and has
  * an f32 master. All
  * reads of one version in a block share the node. It is in the outermost region: it has the stored
@@ -93,6 +104,7 @@ Value param_value(Lower *l, ParamSlot *p, Span span)
   p->block = l->at.block;
   p->version = version;
   ir_node(l->g, p->node)->name = l->g->params.at[p->index].path;
+  if (l->g->params.at[p->index].packing) return p->node = packed_values(l, p, &at, p->node);
   if (p->store == AMPC_F32 || p->store == ir_node(l->g, p->node)->dtype) return p->node;
   at.why = WHY_asked;
   p->node = ir_cast_asked(l->c, &at, p->node, p->store);

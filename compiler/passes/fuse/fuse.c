@@ -66,13 +66,14 @@ static bool stays_alone(const Fuse *f, uint32_t id)
 }
 
 /* True if the set has only elementwise nodes. With `loads_too`, moves that are strided loads may be
- * in it as well. */
+ * in it as well, and ops that read blocks, which the kernels of row ops cannot. */
 static bool only_maps(const Fuse *f, const Members *m, bool loads_too)
 {
   for (uint32_t i = 0; i < m->nodes.n; i++) {
     uint32_t id = m->nodes.at[i];
     bool load = loads_too && op_has(&f->g->nodes.at[id], T_strided);
-    if ((template_of(f, id) != TMPL_map && !load) || stays_alone(f, id)) return false;
+    bool map = template_of(f, id) == TMPL_map && (loads_too || !op_has(node_at(f, id), T_blocks));
+    if ((!map && !load) || stays_alone(f, id)) return false;
   }
   return true;
 }

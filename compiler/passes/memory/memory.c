@@ -138,7 +138,7 @@ static void place_params(Compile *c)
     Parameter *p = &g->params.at[i];
     if (!p->buffer) continue;
     p->offset = bytes;
-    bytes += ampc_round_up(param_room(c, p) * ir_dtype_size(c, p->dtype), AMPC_BUFFER_ALIGN);
+    bytes += ampc_round_up(param_bytes(c, p), AMPC_BUFFER_ALIGN);
   }
 }
 
@@ -166,6 +166,9 @@ static void place_sources(Placement *p)
 static ampc_ref param_place(const Compile *c, const Node *n)
 {
   const Parameter *p = &c->graph->params.at[attr_int(n, "index")];
+  if (p->packing && attr_int(n, "scales"))
+    return (ampc_ref){AMPC_BUFFER,
+                      p->offset + ampc_packed_of(p->packing, p->dim[0], p->dim[1]).scales};
   if (p->buffer) return (ampc_ref){AMPC_BUFFER, p->offset};
   ampc_space space = reads_average(c->graph, n) ? AMPC_EMA : AMPC_MASTER;
   return (ampc_ref){space, p->offset * ir_dtype_size(c, n->dtype)};

@@ -43,6 +43,7 @@ static void plan_params(Compile *c, ampc_program *p)
     out[i] = (ampc_param){.path = from->path,
                           .buffer = from->buffer,
                           .fixed = from->fixed,
+                          .packing = from->packing,
                           .adapts = from->adapts,
                           .given = from->given,
                           .optimizer = from->optimizer,
@@ -301,7 +302,7 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), AMPC_PARAM_ALIGN);
-    int64_t bytes = param_room(c, &g->params.at[i]) * ir_dtype_size(c, q->dtype);
+    int64_t bytes = param_bytes(c, &g->params.at[i]);
     if (q->buffer)
       p->space_bytes[AMPC_BUFFER] =
           most(p->space_bytes[AMPC_BUFFER], q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));

@@ -180,6 +180,39 @@ static void reference_indices(const Case *t, Tensor *y, double *scale)
 ELEMENT(like, x[1], fabs(r))
 ELEMENT(full_like, x[1], fabs(r))
 
+static void reference_int8(const Case *t, Tensor *y, double *scale)
+{
+  const Tensor *codes = &t->in[0], *scales = &t->in[1];
+  for (int64_t i = 0; i < y->n; i++)
+    y->at[i] = (codes->at[i] - 128) / 127 * scales->at[i / (y->n / scales->n)];
+  scale_as_size(y, scale);
+}
+
+static void reference_nf4(const Case *t, Tensor *y, double *scale)
+{
+  static const double values[] = {-1,
+                                  -0.6961928009986877,
+                                  -0.5250730514526367,
+                                  -0.39491748809814453,
+                                  -0.28444138169288635,
+                                  -0.18477343022823334,
+                                  -0.09105003625154495,
+                                  0,
+                                  0.07958029955625534,
+                                  0.16093020141124725,
+                                  0.24611230194568634,
+                                  0.33791524171829224,
+                                  0.44070982933044434,
+                                  0.5626170039176941,
+                                  0.7229568362236023,
+                                  1};
+  for (int64_t i = 0; i < y->n; i++) {
+    int pair = (int)t->in[0].at[i / 2], code = i % 2 ? pair % 16 : pair / 16;
+    y->at[i] = values[code] * t->in[1].at[i / 64];
+  }
+  scale_as_size(y, scale);
+}
+
 static const OpTest tests[] = {
     {OP_cast, "w", "d", FIRST(reference_cast), EXACT,
      CASES("fhbiluo 1025 dtype=f", "fhbiluo 1025 dtype=h", "fhbiluo 1025 dtype=b",
@@ -268,6 +301,11 @@ static const OpTest tests[] = {
            /* offsets that move the whole image out; the last one is near the limit of i32 */
            "f 1x2x2x3x3 i:1x2{-40,2} h=7 w=2", "f 1x1x1x33 i:1x2{0,-2147483000} h=1 w=33"),
      GRADIENTS("fhb 2x2x4x3 i:2x2{1,0,-2,1} h=3 w=4")},
+    {OP_int8_values, "ww", "f", WHOLE(shape_given_of, reference_int8),
+     ULPS(2, "1 / 127 and two products"),
+     CASES("u 231 f:7 shape=7x33", "u 5{0,1,128,129,255} f:5 shape=5x1", "u 1024 f:4 shape=4x256")},
+    {OP_nf4_values, "ww", "f", WHOLE(shape_given_of, reference_nf4), ROUNDED,
+     CASES("u 224 f:7 shape=7x64", "u 32 f:1 shape=8x8", "u 1600 f:50 shape=5x640")},
     {OP_full, "w", "=", WHOLE(shape_given_of, reference_expand), EXACT,
      CASES("fhbiluo s shape=7x33")},
     {OP_indices, "", "l", WHOLE(shape_given_of, reference_indices), EXACT,
