@@ -49,14 +49,24 @@ static uint16_t graph_block(const Graph *g, uint32_t block, uint32_t variant)
   return i;
 }
 
-/* Finds the rows of a variant's bound commands. Without loops, these and the rows of its block in
- * the inspection are in the same order. */
+/* Commands without a row of their own: the beginning of a loop, waits for members, and the copy
+ * before an exchange, which has the label of the exchange. */
+static bool has_row(const ampc_command *k, const ampc_command *next)
+{
+  bool waits = k->kind == AMPC_EXCHANGE && k->as.exchange.desc.kind == AMPC_JOIN;
+  bool copies = next && next->label && k->label && strcmp(k->label, next->label) == 0;
+  return k->kind != AMPC_REPEAT && !waits && !copies;
+}
+
+/* Finds the rows of a variant's bound commands. These and the rows of its block in the inspection
+ * are in the same order. */
 static void find_rows(const Inspection *in, const ampc_runtime *rt, uint32_t key, CommandRow **out)
 {
   uint16_t block = graph_block(in->c->graph, key / AMPC_MAX_VARIANTS, key % AMPC_MAX_VARIANTS);
   CommandRow *row = in->rows.at;
-  for (uint32_t i = rt->first_bound[key]; i < rt->first_bound[key + 1]; i++) {
-    if (rt->bound[i].command->kind == AMPC_REPEAT) continue;
+  const uint32_t end = rt->first_bound[key + 1];
+  for (uint32_t i = rt->first_bound[key]; i < end; i++) {
+    if (!has_row(rt->bound[i].command, i + 1 < end ? rt->bound[i + 1].command : NULL)) continue;
     while (row->block != block) row++;
     if (strcmp(row->facts.name, rt->bound[i].command->label) != 0)
       ir_bug(in->c, "profile", in->c->graph->groups.at[row->group].nodes[0],
@@ -123,6 +133,16 @@ static void add_blocks(Measured *m, const ampc_runtime *rt)
   CommandRow **rows = rows_of_bound(m->in, rt);
   for (uint32_t key = 0; key < n_keys; key++)
     if (runs[key]) add_block(m, rt, rows, key, runs[key]);
+}
+
+/* Drops the spans of commands without a row. */
+static void drop_unnamed(Measured *m)
+{
+  TimeSpans *all = &m->profile->commands;
+  size_t n = 0;
+  for (size_t i = 0; i < all->n; i++)
+    if (m->row_of[all->at[i].which]) all->at[n++] = all->at[i];
+  all->n = n;
 }
 
 /* ---- times ---- */
@@ -258,6 +278,7 @@ void profile_sum(Measured *m, const ampc_runtime *rt)
 {
   m->threads = m->profile->threads;
   add_blocks(m, rt);
+  drop_unnamed(m);
   sum_host(m);
   sum_commands(m);
   finish(m);

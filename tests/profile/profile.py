@@ -186,6 +186,10 @@ def check_table(amp):
     for words in ("blocks_*_fc_linear", "\nwork ", "\nlayer ", "\nline ", "\nproduct ", "\nrnn ", "\n20: minimize cross_entropy", "eval, batch 80: ",
                   "a step takes "):
         check(words in text, f"the table has no {words!r}")
+    with open("members.amp", "w") as job:
+        job.write(JOB.replace("rnn(x)", "x").replace("y[0][:, -1]", "y[:, -1, :8]").replace("  rnn = GRU(128, 8)\n", ""))
+    shared = run(amp, "profile", "--device", "cpu", "--steps", "2", "--set", "train.shards=2", "members.amp").stdout
+    check("\nproduct " in shared, "the table of a job with two members")
     wide = run(amp, "profile", "--device", "cpu", "--steps", "2", "--wide", "job.amp").stdout
     check("blocks_1_fc_linear" in wide and " limited by " in wide, "--wide: all rows and columns")
 
