@@ -69,6 +69,7 @@ static void plan_params(Compile *c, ampc_program *p)
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
+  bool codes = g->moment_type == AMPC_U8;
   ampc_optimizer_desc *out = arena_array(c->arena, ampc_optimizer_desc, g->optimizers.n + 1);
   for (uint32_t i = 0; i < g->optimizers.n; i++) {
     const Optimizer *o = &g->optimizers.at[i];
@@ -81,6 +82,7 @@ static void plan_optimizers(Compile *c, ampc_program *p)
                                    .uses_moment2 = moments >> 1 & 1,
                                    .uses_moment3 = moments >> 2 & 1,
                                    .uses_ema = o->ema,
+                                   .unsigned_moments = codes ? optimizer_of(o)->never_negative : 0,
                                    .updates = o->updates > 1 ? o->updates : 0};
   }
   p->optimizers = out;
@@ -283,12 +285,13 @@ static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
-  int64_t moments = g->moments * ir_dtype_size(c, g->moment_type);
+  int64_t moments = g->moments * ir_dtype_size(c, g->moment_type), align = param_align(g);
+  int64_t scales = g->moment_type == AMPC_U8 ? g->moments / AMPC_CODE_BLOCK * f32 : 0;
   bool moment1 = false, moment2 = false, moment3 = false, ema = false;
   uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), AMPC_PARAM_ALIGN);
+    int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), align);
     int64_t bytes = param_room(c, &g->params.at[i]) * ir_dtype_size(c, q->dtype);
     if (q->buffer)
       p->space_bytes[AMPC_BUFFER] =
@@ -314,6 +317,9 @@ static void param_spaces(Compile *c, ampc_program *p)
   p->space_bytes[AMPC_MOMENT1] = moment1 ? moments : 0;
   p->space_bytes[AMPC_MOMENT2] = moment2 ? moments : 0;
   p->space_bytes[AMPC_MOMENT3] = moment3 ? moments : 0;
+  p->space_bytes[AMPC_SCALE1] = moment1 ? scales : 0;
+  p->space_bytes[AMPC_SCALE2] = moment2 ? scales : 0;
+  p->space_bytes[AMPC_SCALE3] = moment3 ? scales : 0;
   p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
