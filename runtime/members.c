@@ -175,10 +175,12 @@ ampc_status members_move(ampc_runtime *rt, ampc_ref at, void *host, int64_t byte
 {
   *out_done = is_sliced(rt, at.space);
   if (!*out_done) return AMPC_OK;
-  int64_t size = size_in(rt, at.space), first = at.offset / size;
+  int64_t size = size_in(rt, at.space), first = at.offset / size, each = ampc_space_each(at.space);
   ampc_status status = AMPC_OK;
   for (int64_t i = 0; i < bytes / size && !status;) {
-    Piece p = piece_at(rt, at.space, first + i, first + bytes / size);
+    Piece p = piece_at(rt, at.space, (first + i) * each, (first + bytes / size) * each);
+    p.from /= each;
+    p.n /= each;
     char *own = (char *)host + i * size;
     if (read)
       status = collect(rt, at.space, &p, own, p.n * size);

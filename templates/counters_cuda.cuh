@@ -96,3 +96,28 @@ DEVICE real round_bf16(real x)
     }                                                                                              \
     ROW_SUMS_EACH(most, threads, T, c, length, n##_to[c] = n##_sum[c##_at];)                       \
   }
+
+// --- GRID_CODES
+/* Loops over code blocks of 256 elements in [0, count), which is a multiple of 256. A warp has a
+ * block, a thread 8 elements of it. ROW_CODES loops over those of a row, with reductions. */
+#define GRID_CODES(T, i, count) GRID_VECTORS(8, T, i, count)
+
+// --- ROW_CODES
+#define ROW_CODES(threads, T, c, length, ...) ROW_REDUCE(8, threads, T, c, length, __VA_ARGS__)
+
+// --- ROW_PUT_CODE
+#define ROW_PUT_CODE(name) name
+
+// --- row_most_key
+/* Returns the largest key of the threads of a warp. */
+DEVICE unsigned row_most_key(unsigned key)
+{
+  for (int step = 16; step > 0; step /= 2) {
+    const unsigned other = __shfl_xor_sync(0xffffffffu, key, step);
+    key = other > key ? other : key;
+  }
+  return key;
+}
+
+// --- CODES_ONCE
+#define CODES_ONCE if (threadIdx.x % 32 == 0)

@@ -475,6 +475,36 @@ DEVICE int last_block(unsigned *arrived)
 // --- ROW_PUT
 #define ROW_PUT(name) name[j]
 
+// --- GRID_CODES
+/* Loops over code blocks of 256 elements in [0, count), which is a multiple of 256. Each is a
+ * vector here, on CUDA that of a warp. ROW_CODES loops over those of a row, with reductions. */
+#define GRID_CODES(T, i, count)                                                                    \
+  for (T i = (T)block_share((count) / 4, block_index) * 4,                                         \
+         i##_end = (T)block_share((count) / 4, block_index + 1) * 4;                               \
+       i < i##_end; i += 256)                                                                      \
+    for (int vector_width = 256; vector_width; vector_width = 0)
+
+// --- ROW_CODES
+#define ROW_CODES(threads, T, c, length, ...)                                                      \
+  for (T c = 0; c < (length); c += 256) {                                                          \
+    const int vector_width = 256;                                                                  \
+    __VA_ARGS__                                                                                    \
+  }
+
+// --- ROW_PUT_CODE
+/* ROW_PUT in ROW_CODES */
+#define ROW_PUT_CODE(name) name[j % 16]
+
+// --- row_most_key
+/* Returns the largest key of all threads of a code block. */
+DEVICE unsigned row_most_key(unsigned key)
+{
+  return key;
+}
+
+// --- CODES_ONCE
+#define CODES_ONCE
+
 // --- COUNTERS
 /* Declares n counters of a block and sets them to 0. COUNT adds 1 to counter k for element j of a
  * vector. Each counter has 4 copies, so that an addition does not wait for the one before it. After

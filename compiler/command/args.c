@@ -171,9 +171,13 @@ static void add_ranges(ArgBuild *b, const Node *n, FileArg which)
                                 .type = AMPC_BF16,
                                 .place = {AMPC_RESIDUE, master},
                                 .only_read = !weights});
-  for (uint32_t i = 0; moments && i < MAX_MOMENTS; i++)
-    if (own->moments >> i & 1)
-      add(b, ARG_moment1 + i, (Value){0}, g->moment_type, AMPC_MOMENT1 + i, at);
+  for (uint32_t i = 0; moments && i < MAX_MOMENTS; i++) {
+    if (!(own->moments >> i & 1)) continue;
+    add(b, ARG_moment1 + i, (Value){0}, g->moment_type, AMPC_MOMENT1 + i, at);
+    if (g->moment_type == AMPC_U8)
+      add(b, ARG_scale1 + i, (Value){0}, AMPC_F32, AMPC_SCALE1 + i,
+          at / AMPC_CODE_BLOCK * float_bytes(b->c));
+  }
   if (weights && o->ema)
     add(b, ARG_ema, (Value){0}, AMPC_F32, AMPC_EMA, own->master * float_bytes(b->c));
   for (DType d = 0; weights && d < AMPC_DTYPE_COUNT; d++)

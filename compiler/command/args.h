@@ -14,6 +14,9 @@ typedef enum ArgRole {
   ARG_moment1,
   ARG_moment2,
   ARG_moment3,
+  ARG_scale1,
+  ARG_scale2,
+  ARG_scale3,
   ARG_ema,
   ARG_copy,    /* the optimizer's range, in the type of the copies */
   ARG_buffer,  /* a buffer, in the parameter's type */

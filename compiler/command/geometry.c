@@ -56,8 +56,9 @@ static Geometry work_geometry(Compile *c, const Group *p, const KernelPart *part
 {
   int64_t work = work_of(c, p, &part->args), threads = at_least_1(work / CPU_SHARE);
   if (is_cpu_target(c)) return (Geometry){(uint32_t)(threads > 64 ? 64 : threads), 1};
-  bool vectors = p->anchor.id && node_range(c->graph, ir_node(c->graph, p->anchor)) >= 0;
-  return elements_geometry(vectors ? work / 4 : work);
+  const Node *n = p->anchor.id ? ir_node(c->graph, p->anchor) : NULL;
+  bool vectors = n && node_range(c->graph, n) >= 0;
+  return elements_geometry(vectors ? work / update_vector(c->graph, n) : work);
 }
 
 /* A kernel by vectors has one thread for each vector, because EACH_VECTOR is not a loop. */

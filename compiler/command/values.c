@@ -101,13 +101,23 @@ int64_t node_range(const Graph *g, const Node *n)
   return -1;
 }
 
+int64_t param_align(const Graph *g)
+{
+  return g->moment_type == AMPC_U8 ? AMPC_CODE_BLOCK : AMPC_PARAM_ALIGN;
+}
+
+int64_t update_vector(const Graph *g, const Node *n)
+{
+  return g->moment_type == AMPC_U8 && op_takes(op_of(n), FILE_ranges) ? AMPC_CODE_BLOCK / 32 : 4;
+}
+
 uint32_t update_words(const Graph *g, const Node *n)
 {
   const OpInfo *op = op_of(n);
   bool first = op_takes(op, FILE_moments), whole = op_takes(op, FILE_ranges);
   if (!first && !whole && !op_takes(op, FILE_weights)) return 0;
   bool weights = g->weights != AMPC_F32 && g->rounds == ROUND_stochastic && !first;
-  bool moments = g->moment_type != AMPC_F32 && g->moment_rounds == ROUND_stochastic;
+  bool moments = g->moment_type == AMPC_BF16 && g->moment_rounds == ROUND_stochastic;
   const Optimizer *o = &g->optimizers.at[attr_int(n, "optimizer")];
   uint32_t kept = moments && (first || whole) ? o->groups.at[attr_int(n, "group")].moments : 0;
   return kept >> 1 ? 2 : weights || kept;

@@ -94,7 +94,7 @@ static int64_t range_bytes(Compile *c, const Group *group, const KernelArg *a)
   const Graph *g = c->graph;
   int64_t elements = a->value.id ? ir_elements(ir_node(g, ir_node(g, a->value)->in[0]))
                                  : node_range(g, ir_node(g, group->anchor));
-  return elements * ir_dtype_size(c, a->type);
+  return elements / ampc_space_each(a->place.space) * ir_dtype_size(c, a->type);
 }
 
 /* Returns the bytes of an input. A kernel that only moves some elements (a slice) reads no more
@@ -181,7 +181,9 @@ static const struct {
              [ARG_moment3] = {range_bytes, true, true}, [ARG_ema] = {range_bytes, true, true},
              [ARG_copy] = {range_bytes, false, true},   [ARG_buffer] = {buffer_bytes, true, true},
              [ARG_kept] = {buffer_bytes, true, true},   [ARG_scratch] = {scratch_bytes, true, true},
-             [ARG_residue] = {range_bytes, true, true}, [ARG_stream] = {NULL, false, false}};
+             [ARG_scale1] = {range_bytes, true, true},  [ARG_scale2] = {range_bytes, true, true},
+             [ARG_scale3] = {range_bytes, true, true},  [ARG_residue] = {range_bytes, true, true},
+             [ARG_stream] = {NULL, false, false}};
 
 static void count_argument(const Counter *k, const Group *group, const KernelArg *a)
 {

@@ -222,8 +222,10 @@ static void say_state(Explanation *e)
     text_printf(&t, "weights are %s and have no f32 masters: updates round %s; ",
                 ir_dtype_name(g->weights), rounds[g->rounds]);
   if (g->moment_type != AMPC_F32)
-    text_printf(&t, "moments are %s, rounded %s; ", ir_dtype_name(g->moment_type),
-                rounds[g->moment_rounds]);
+    text_printf(&t, "moments are %s, rounded %s; ",
+                g->moment_type == AMPC_U8 ? "8-bit codes with a scale for each 256"
+                                          : ir_dtype_name(g->moment_type),
+                rounds[g->moment_type == AMPC_U8 ? ROUND_nearest : g->moment_rounds]);
   if (!t.n) return;
   for (ampc_space s = AMPC_MASTER; s < AMPC_BUFFER; s++)
     if (s != AMPC_GRAD) bytes += ampc_process_bytes(p, s);

@@ -74,11 +74,11 @@ struct Graph {
   bool *wide;            /* for each op: `accumulate` makes its sums f64; NULL: false for all */
   uint8_t *policy;       /* for each op: 1 + OpPrecision of a `policy`; 0, NULL: no policy */
   uint64_t seed;
-  DType weights;               /* AMPC_BF16: weights without f32 masters; AMPC_F32: masters */
-  DType moment_type;           /* of the optimizers: AMPC_F32 or AMPC_BF16 */
-  Rounding rounds;             /* how updates round bf16 weights */
-  Rounding moment_rounds;      /* how they round bf16 moments */
-  int64_t moments;             /* elements of each moment that a member has; pass memory */
+  DType weights;          /* AMPC_BF16: weights without f32 masters; AMPC_F32: masters */
+  DType moment_type;      /* of the optimizers: AMPC_F32, AMPC_BF16; AMPC_U8: codes, Note [codes] */
+  Rounding rounds;        /* how updates round bf16 weights */
+  Rounding moment_rounds; /* how they round bf16 moments */
+  int64_t moments;        /* elements of each moment that a member has; pass memory */
   ampc_exchange_mode exchange; /* how members sum gradients */
   uint32_t members; /* that train together: Note [samples] in passes/members.c; 1: no others */
   uint32_t n_streams;

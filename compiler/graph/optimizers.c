@@ -93,9 +93,11 @@ static void parse_list(OptimizerInfo *row, const char *list, char *copy, TakeWor
 
 static void take_moment(OptimizerInfo *row, char *word, SettingCondition condition)
 {
+  bool positive = *word == '+';
   for (uint32_t i = 0; i < MAX_MOMENTS; i++) {
-    if (strcmp(moment_names[i], word) != 0) continue;
+    if (strcmp(moment_names[i], word + positive) != 0) continue;
     row->moments |= 1u << i;
+    row->never_negative |= (uint32_t)positive << i;
     row->keep[i] = condition;
     return;
   }

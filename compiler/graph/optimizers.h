@@ -35,7 +35,8 @@ typedef struct OptimizerInfo {
   const InputInfo *setting[MAX_SIGNATURE];    /* inputs of `update` and `measure` */
   const char *setting_default[MAX_SIGNATURE]; /* "1e-3"; NULL: it must be given */
   uint32_t n_settings;
-  uint32_t moments; /* bit i: a group keeps moment i + 1 if keep[i] holds */
+  uint32_t moments;        /* bit i: a group keeps moment i + 1 if keep[i] holds */
+  uint32_t never_negative; /* bits of moments that are never negative: Note [codes] */
   SettingCondition keep[MAX_MOMENTS];
   uint32_t n_flags, n_words; /* words: the flags, then those that are always true */
   const char *word[MAX_WORDS];

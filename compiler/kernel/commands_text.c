@@ -159,7 +159,8 @@ static void put_argument(Text *out, const Kernel *k, uint32_t i)
       [ARG_moment1] = "moment",  [ARG_moment2] = "moment", [ARG_metric] = "metric",
       [ARG_moment3] = "moment",  [ARG_ema] = "averages",   [ARG_residue] = "residue",
       [ARG_copy] = "copies",     [ARG_buffer] = "buffer",  [ARG_kept] = "kept buffer",
-      [ARG_scratch] = "scratch", [ARG_stream] = "stream"};
+      [ARG_scratch] = "scratch", [ARG_stream] = "stream",  [ARG_scale1] = "scales",
+      [ARG_scale2] = "scales",   [ARG_scale3] = "scales"};
   const KernelArg *a = &k->args.at[i];
   bool tensor = a->role == ARG_in || a->role == ARG_out;
   bool plain = ampc_space_of(a->place.space)->type != AMPC_DTYPE_COUNT;

@@ -192,12 +192,12 @@ static const char *arithmetic_text(const Kernel *k)
   return wide ? "compute f32, sums f64" : "compute f32";
 }
 
-/* Adds the type of weights and moments that an update keeps in 16 bits: "; update bf16". */
+/* Adds the type of weights and moments that an update keeps in fewer bits: "; update bf16". */
 static void add_narrow_state(const Kernel *k, Text *t)
 {
   for (uint32_t i = 0; i < k->args.n; i++) {
     const KernelArg *a = &k->args.at[i];
-    if (a->role < ARG_master || a->role > ARG_moment3 || !ampc_is_narrow(a->type)) continue;
+    if (a->role < ARG_master || a->role > ARG_moment3 || a->type == AMPC_F32) continue;
     text_printf(t, "; update %s", ir_dtype_name(a->type));
     return;
   }

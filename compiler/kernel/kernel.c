@@ -157,7 +157,7 @@ static bool sums_norms(const Kernel *k)
  * launches of many parts: ptxas would spill registers rather than have fewer blocks. ptxas would
  * also spill if a thread keeps many numbers of a long sum, a row, a tile or an update with norms.
  * Then it is told the blocks per multiprocessor: two (column_part_rows), one if two do not fit, or
- * three if two do; four for an update. */
+ * three if two do; four for an update, unless it keeps moments in 8 bits. */
 static void put_launch_bounds(const Kernel *k, unsigned block)
 {
   if (is_cpu_target(k->c)) return;
@@ -168,7 +168,10 @@ static void put_launch_bounds(const Kernel *k, unsigned block)
   else if (blocks_of_columns(k))
     EMIT(k->p, "__launch_bounds__(%u, %u)\n", block, blocks_of_columns(k));
   else if (!k->group->n_parts)
-    EMIT(k->p, sums_norms(k) ? "__launch_bounds__(%u, 4)\n" : "__launch_bounds__(%u)\n", block);
+    EMIT(k->p,
+         sums_norms(k) && k->g->moment_type != AMPC_U8 ? "__launch_bounds__(%u, 4)\n"
+                                                       : "__launch_bounds__(%u)\n",
+         block);
 }
 
 /* Prints a kernel. The template of an op with a file contains the head and the braces. */

@@ -157,7 +157,8 @@ static const char *argument_name(Names *x, uint32_t i)
       [ARG_grad] = "grad",       [ARG_master] = "master",       [ARG_moment1] = "moment1",
       [ARG_moment2] = "moment2", [ARG_moment3] = "moment3",     [ARG_ema] = "ema",
       [ARG_buffer] = "buffer",   [ARG_kept] = "kept",           [ARG_scratch] = "scratch",
-      [ARG_stream] = "stream",   [ARG_residue] = "residue"};
+      [ARG_stream] = "stream",   [ARG_residue] = "residue",     [ARG_scale1] = "scale1",
+      [ARG_scale2] = "scale2",   [ARG_scale3] = "scale3"};
   const KernelArg *a = &k->args.at[i];
   const char *name;
   if (a->role == ARG_grad && a->value.id)

@@ -148,6 +148,7 @@ static void put_optimizer(Printer *p, Text *t, const void *row)
   field_truth(t, "uses_moment3", o->uses_moment3);
   field_truth(t, "uses_ema", o->uses_ema);
   field_integer(t, "updates", o->updates);
+  field_integer(t, "unsigned_moments", o->unsigned_moments);
 }
 
 static const char *domain_name(ampc_domain domain)

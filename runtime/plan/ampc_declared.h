@@ -81,7 +81,8 @@ typedef struct ampc_optimizer_desc {
   int64_t first, count;    /* range in GRAD and MOMENT*, in elements: parameters are ordered by
                               optimizer. MASTER has the same range, except for shares */
   bool uses_moment1, uses_moment2, uses_moment3, uses_ema;
-  uint32_t updates; /* most updates in one step; 0 counts as 1 */
+  uint32_t updates;          /* most updates in one step; 0 counts as 1 */
+  uint32_t unsigned_moments; /* bit i: MOMENT(i + 1) is never negative */
 } ampc_optimizer_desc;
 
 /* A range of MASTER of which each of several members updates a slice. All in elements. */

@@ -139,8 +139,8 @@ typedef struct ampc_program {
   bool real64;           /* tests: elements of AMPC_F32 are doubles, except in STATE */
   bool own_products;     /* CPU: loops of ampc compute products and convolutions, not oneDNN */
   ampc_scaler_desc scaler;
-  /* types in the spaces: weights of MASTER, moments of MOMENT*. AMPC_F32 or AMPC_BF16. The host
-   * reads and writes them as f32: ampc_read_param */
+  /* types in the spaces: weights of MASTER, moments of MOMENT*. AMPC_F32 or AMPC_BF16, moments also
+   * AMPC_U8. The host reads and writes them as f32: ampc_read_param */
   ampc_dtype weights, moments;
   int64_t space_bytes[AMPC_SPACE_COUNT];
   const ampc_param *params;

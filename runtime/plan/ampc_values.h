@@ -86,6 +86,8 @@ enum {
   AMPC_CPU_ALIGN = 64,     /* bytes; alignment of places in WORK and INPUT: a cache line */
   AMPC_CUDA_ALIGN = 256,   /* bytes; the same on CUDA: cuBLASLt's fast kernels need it */
   AMPC_PARAM_ALIGN = 64,   /* elements; alignment of parameters in the spaces from MASTER to EMA */
+  AMPC_CODE_BLOCK = 256,   /* elements of a moment in 8 bits that share a scale; also the alignment
+                              of parameters and slices in such a program */
   AMPC_BUFFER_ALIGN = 256, /* bytes; alignment of a buffer in BUFFER */
 };
 
@@ -99,10 +101,13 @@ typedef enum ampc_space {
   AMPC_RESIDUE, /* params(.., rounding="kahan"): the bf16 rounding errors of the weights in MASTER,
                    at the same element offsets */
   AMPC_GRAD,    /* f32 gradients, at the element offsets of MASTER; zero when a step begins */
-  AMPC_MOMENT1, /* optimizer state, at the element offsets of MASTER: momentum buffer, Adam's m. f32
-                   or bf16 (ampc_program.moments) */
+  AMPC_MOMENT1, /* optimizer state, at the element offsets of MASTER: momentum buffer, Adam's m.
+                   f32, bf16 or 8-bit codes (ampc_program.moments) */
   AMPC_MOMENT2, /* Adam's v */
   AMPC_MOMENT3, /* the largest v of amsgrad; the mean gradient of a centered RMSprop */
+  AMPC_SCALE1,  /* an f32 scale for each AMPC_CODE_BLOCK codes of MOMENT1 */
+  AMPC_SCALE2,
+  AMPC_SCALE3,
   AMPC_EMA, /* f32 averages of the weights, at their offsets in MASTER; eval and infer blocks read
                them */
   AMPC_BUFFER, /* state that is not trained, in any type: running statistics; frozen weights that

@@ -29,6 +29,9 @@ static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
     SPACE(MOMENT1, moment1, AMPC_F32, "first moments", "optimizer state"),
     SPACE(MOMENT2, moment2, AMPC_F32, "second moments", "optimizer state"),
     SPACE(MOMENT3, moment3, AMPC_F32, "third moments", "optimizer state"),
+    SPACE(SCALE1, scale1, AMPC_F32, "scales of first moments", "scales of optimizer state"),
+    SPACE(SCALE2, scale2, AMPC_F32, "scales of second moments", "scales of optimizer state"),
+    SPACE(SCALE3, scale3, AMPC_F32, "scales of third moments", "scales of optimizer state"),
     SPACE(EMA, ema, AMPC_F32, "weight averages", "averages of weights (ema)"),
     SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen weights"),
     SPACE(KEPT, kept, AMPC_DTYPE_COUNT, "kept buffers",
@@ -50,19 +53,26 @@ const ampc_space_row *ampc_space_of(ampc_space s)
 
 bool ampc_space_is_moment(ampc_space s)
 {
-  return s == AMPC_MOMENT1 || s == AMPC_MOMENT2 || s == AMPC_MOMENT3;
+  return s >= AMPC_MOMENT1 && s <= AMPC_SCALE3;
+}
+
+int64_t ampc_space_each(ampc_space s)
+{
+  return s >= AMPC_SCALE1 && s <= AMPC_SCALE3 ? AMPC_CODE_BLOCK : 1;
 }
 
 ampc_dtype ampc_space_type(const ampc_program *p, ampc_space s)
 {
   if (s == AMPC_MASTER) return p->weights;
-  return ampc_space_is_moment(s) ? p->moments : spaces[s].type;
+  return s >= AMPC_MOMENT1 && s <= AMPC_MOMENT3 ? p->moments : spaces[s].type;
 }
 
 const char *ampc_space_purpose(const ampc_program *p, ampc_space s)
 {
   if (s == AMPC_MASTER && p->weights != AMPC_F32) return "weights (bf16, without f32 masters)";
-  if (ampc_space_is_moment(s) && p->moments != AMPC_F32) return "optimizer state (bf16)";
+  bool moment = s >= AMPC_MOMENT1 && s <= AMPC_MOMENT3;
+  if (moment && p->moments == AMPC_U8) return "optimizer state (8-bit codes)";
+  if (moment && p->moments != AMPC_F32) return "optimizer state (bf16)";
   return spaces[s].purpose;
 }
 

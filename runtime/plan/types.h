@@ -76,7 +76,8 @@ const ampc_space_row *ampc_space_of(ampc_space s);
 ampc_dtype ampc_space_type(const ampc_program *p, ampc_space s);
 /* Returns what the space is for, with its type if that depends on the program. */
 const char *ampc_space_purpose(const ampc_program *p, ampc_space s);
-bool ampc_space_is_moment(ampc_space s);
+bool ampc_space_is_moment(ampc_space s); /* or of the scales of moments */
+int64_t ampc_space_each(ampc_space s);   /* elements of a parameter for one of the space */
 
 #define AMPC_CONSTANT(KIND, ...)     AMPC_##KIND,
 #define AMPC_QUOTED(KIND, name, ...) #name,

@@ -77,9 +77,7 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   if (!status) status = init_space(rt, AMPC_BUFFER, seed);
   if (!status) status = copies_begin(rt, NULL);
   if (!status) status = zero_space(rt, AMPC_GRAD);
-  if (!status) status = zero_space(rt, AMPC_MOMENT1);
-  if (!status) status = zero_space(rt, AMPC_MOMENT2);
-  if (!status) status = zero_space(rt, AMPC_MOMENT3);
+  for (ampc_space s = AMPC_MOMENT1; s <= AMPC_SCALE3 && !status; s++) status = zero_space(rt, s);
   if (!status) status = averages_begin(rt);
   return status ? status : ampc_refresh_copies(rt);
 }

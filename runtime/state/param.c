@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/convert.h"
+#include "codes.h"
 #include "packed.h"
 #include "param.h"
 #include "runtime/runtime.h"
@@ -73,8 +74,9 @@ static ampc_status permute(const Filter *f, char *filters, int64_t n, bool to_ch
 
 int64_t param_piece(const ampc_param *q, int64_t most)
 {
-  int64_t filter = filter_elements(q);
-  int64_t piece = most < filter ? filter : most / filter * filter;
+  int64_t whole = filter_elements(q);
+  while (whole % AMPC_CODE_BLOCK) whole *= 2; /* whole filters, whole blocks */
+  int64_t piece = most < whole ? whole : most / whole * whole;
   return piece < q->elements ? piece : q->elements;
 }
 
@@ -198,6 +200,54 @@ static ampc_status packed_move(ampc_runtime *rt, const ampc_param *q, int64_t fi
   return status;
 }
 
+/* ---- moments in 8 bits ---- */
+
+static bool has_codes(const ampc_program *p, const ampc_param *q, ampc_space space)
+{
+  return !q->buffer && stored_type(p, q, space) == AMPC_U8;
+}
+
+/* Returns the place of the scale of the block that begins at element `first`. */
+static ampc_ref scale_place(const ampc_program *p, const ampc_param *q, ampc_space space,
+                            int64_t first)
+{
+  int64_t block = (q->offset + first) / AMPC_CODE_BLOCK;
+  return (ampc_ref){AMPC_SCALE1 + (space - AMPC_MOMENT1), block * ampc_element_size(p, AMPC_F32)};
+}
+
+/* Reads or writes elements [first, first + n): blocks, of which the last may be the end of the
+ * parameter. */
+static ampc_status codes_move(ampc_runtime *rt, const ampc_param *q, ampc_space space,
+                              int64_t first, int64_t n, float *values, bool write)
+{
+  const ampc_program *p = rt->program;
+  const bool any_sign =
+      !(p->optimizers[q->optimizer].unsigned_moments >> (space - AMPC_MOMENT1) & 1);
+  uint8_t codes[CHUNK];
+  float scales[CHUNK / AMPC_CODE_BLOCK], value[256];
+  ampc_status status = AMPC_OK;
+  codes_values(any_sign, value);
+  for (int64_t i = 0; i < n && !status; i += CHUNK) {
+    int64_t blocks = ((n - i < CHUNK ? n - i : CHUNK) + AMPC_CODE_BLOCK - 1) / AMPC_CODE_BLOCK;
+    ampc_ref at = place_of(p, q, space, first + i), scale = scale_place(p, q, space, first + i);
+    int64_t bytes = blocks * AMPC_CODE_BLOCK, scale_bytes = blocks * (int64_t)sizeof *scales;
+    if (!write) status = ampc_read(rt, at, codes, bytes);
+    if (!write && !status) status = ampc_read(rt, scale, scales, scale_bytes);
+    for (int64_t b = 0; b < blocks && !status; b++) {
+      int64_t from = i + b * AMPC_CODE_BLOCK;
+      int64_t here = n - from < AMPC_CODE_BLOCK ? n - from : AMPC_CODE_BLOCK;
+      uint8_t *own = codes + b * AMPC_CODE_BLOCK;
+      if (write)
+        scales[b] = codes_pack(value, any_sign, values + from, here, own);
+      else
+        codes_unpack(value, own, scales[b], here, values + from);
+    }
+    if (write && !status) status = ampc_write(rt, at, codes, bytes);
+    if (write && !status) status = ampc_write(rt, scale, scales, scale_bytes);
+  }
+  return status;
+}
+
 static bool is_narrow(const ampc_program *p, const ampc_param *q, ampc_space space)
 {
   return stored_type(p, q, space) != q->dtype;
@@ -208,6 +258,8 @@ static ampc_status values_write(ampc_runtime *rt, const ampc_param *q, ampc_spac
 {
   const ampc_program *p = rt->program;
   if (q->packing) return packed_move(rt, q, first, n, (float *)(uintptr_t)from, true);
+  if (has_codes(p, q, space))
+    return codes_move(rt, q, space, first, n, (float *)(uintptr_t)from, true);
   if (is_narrow(p, q, space)) return narrow_write(rt, q, space, first, n, from);
   return ampc_write(rt, place_of(p, q, space, first), from, n * ampc_element_size(p, q->dtype));
 }
@@ -220,7 +272,8 @@ static ampc_status param_read(ampc_runtime *rt, const ampc_param *q, ampc_space 
   const ampc_program *p = rt->program;
   if (q->packing) return packed_move(rt, q, first, n, to, false);
   int64_t bytes = n * ampc_element_size(p, q->dtype);
-  ampc_status status = is_narrow(p, q, space)
+  ampc_status status = has_codes(p, q, space) ? codes_move(rt, q, space, first, n, to, false)
+                       : is_narrow(p, q, space)
                            ? narrow_read(rt, q, space, first, n, to)
                            : ampc_read(rt, place_of(p, q, space, first), to, bytes);
   if (status || !q->channels_last) return status;

@@ -2,8 +2,8 @@
 #pragma once
 #include "ampc_rt.h"
 
-/* Returns the elements in a piece of a parameter: at most `most`, but at least one filter if the
- * weight is stored channels last. Pieces begin at multiples of this number. */
+/* Returns the elements in a piece of a parameter: at most `most`, but at least AMPC_CODE_BLOCK, and
+ * whole filters if the weight is stored channels last. Pieces begin at multiples of this number. */
 int64_t param_piece(const ampc_param *q, int64_t most);
 /* Moves a whole parameter in pieces, so that no second copy of it is needed. Calls `move` for each
  * piece; `at`: the offset of the piece in bytes. If `load` is true, `move` writes the new values to

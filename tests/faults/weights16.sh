@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Weights without f32 masters and moments in bf16: the same bytes with one thread, without fusion,
-# resumed and in the emitted program; checkpoints of f32 and of bf16 weights load into each other.
+# resumed and in the emitted program; checkpoints of f32 and of bf16 weights load into each other. The same of moments in
+# 8 bits.
 #   weights16.sh AMPC AMP
 . "$(dirname "$0")/lib.sh"
 d=$work/data
@@ -40,22 +41,27 @@ stays_the_same() { # stays_the_same NAME OPTIMIZER PRECISION
   fi
 }
 
+in_program() { # in_program NAME: the emitted program of the job that `stays_the_same` has just trained
+  (cd "$d" && "$ampc" -o job.c "$1.amp") || failed "emit job.c"
+  line=$(cd "$d" && "$ampc" --build-line -o job.c "$1.amp")
+  passes "$1, emitted program builds" bash -c "cd '$d' && $line"
+  passes "$1, emitted program trains" bash -c "cd '$d' && ./job --seed 7 --quiet --save '$work/emitted'"
+  same "$1, emitted program and JIT, same checkpoint" "$work/a" "$work/emitted"
+  passes "$1, emitted program resumes the JIT's checkpoint" \
+    bash -c "cd '$d' && ./job --quiet --resume '$work/half' --seed 7 --save '$work/crossed'"
+  same "$1, resumed across, same checkpoint" "$work/a" "$work/crossed"
+}
+
 none='bf16 { params(bf16, masters=false); moments(bf16) }'
 kahan='bf16 { params(bf16, masters=false, rounding="kahan"); moments(bf16) }'
 stays_the_same stochastic 'AdamW(net, lr=3e-3, clip_norm=1.0, ema=0.9)' "$none"
 stays_the_same lamb 'LAMB(net, lr=2e-2, weight_decay=0.01)' "$kahan"
 stays_the_same moments 'RMSprop(net, lr=1e-3, momentum=0.9, centered=true, weight_decay=1e-3)' 'f32 { moments(bf16) }'
+stays_the_same nadam 'NAdam(net, lr=3e-3, weight_decay=1e-3)' 'bf16 { params(bf16, masters=false); moments(u8) }'
+stays_the_same codes 'AdamW(net, lr=3e-3, clip_norm=1.0, ema=0.9, amsgrad=true)' 'f16 { moments(u8) }'
+in_program codes
 stays_the_same kahan 'Adam(net, lr=3e-3, amsgrad=true, weight_decay=1e-3)' "$kahan"
-
-# ---- the emitted program ---------------------------------------------------------------------------
-(cd "$d" && "$ampc" -o job.c kahan.amp) || failed "emit job.c"
-line=$(cd "$d" && "$ampc" --build-line -o job.c kahan.amp)
-passes "emitted program builds" bash -c "cd '$d' && $line"
-passes "emitted program trains" bash -c "cd '$d' && ./job --seed 7 --quiet --save '$work/emitted'"
-same "emitted program and JIT, same checkpoint" "$work/a" "$work/emitted"
-passes "emitted program resumes the JIT's checkpoint" \
-  bash -c "cd '$d' && ./job --quiet --resume '$work/half' --seed 7 --save '$work/crossed'"
-same "resumed across, same checkpoint" "$work/a" "$work/crossed"
+in_program kahan
 
 # ---- f32 weights to bf16 and back ------------------------------------------------------------------
 rounded() { # rounded A B BITS NAME: all tensors of the weights file B are those of A, rounded to that many bits
@@ -91,5 +97,15 @@ rounded "$work/f32.weights" "$work/kahan.weights" 16 "f32 weights are rounded to
 job_of f32 'AdamW(net, lr=3e-3)' f32
 passes "resume bf16 weights in f32" train --resume "$work/into.none" --save-weights "$work/back.weights"
 same "back in f32, the same weights" "$work/none.weights" "$work/back.weights"
+
+# ---- moments in 8 bits, f32 and bf16 ---------------------------------------------------------------
+job_of codes 'AdamW(net, lr=3e-3)' 'f32 { moments(u8) }'
+passes "resume f32 moments in 8 bits" train --resume "$work/f32" --save "$work/into.u8"
+passes "8-bit moments, trained on" train --set train.epochs=3 --resume "$work/f32" --save "$work/u8"
+job_of f32 'AdamW(net, lr=3e-3)' f32
+passes "resume 8-bit moments in f32" train --resume "$work/into.u8" --save "$work/wide"
+job_of codes 'AdamW(net, lr=3e-3)' 'f32 { moments(u8) }'
+passes "and in 8 bits again" train --set train.epochs=3 --resume "$work/wide" --save "$work/again"
+same "8-bit moments through an f32 job, the same bytes after another epoch" "$work/u8" "$work/again"
 passes "amp weights reads the checkpoint" "$amp" weights --type bf16 "$work/into.none" "$work/bf16.weights"
 finish

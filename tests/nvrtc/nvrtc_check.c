@@ -26,7 +26,7 @@ enum { SKIPPED = 77, WRONG = 5, REGISTER_UNIT = 8 /* a GPU allocates them in thi
 
 /* The kinds of kernels that the budget distinguishes: each row op and each file in templates/; all
  * elementwise chains; all moves; all launches of several parts; convolution kernels by file;
- * updates of optimizers that also sum norms. */
+ * updates of optimizers that also sum norms; updates of moments in 8 bits. */
 enum {
   KIND_map = OP_COUNT,
   KIND_move,
@@ -36,6 +36,7 @@ enum {
   KIND_whole,
   KIND_whole_weight,
   KIND_norms,
+  KIND_codes,
   KIND_COUNT
 };
 
@@ -55,8 +56,8 @@ static unsigned share, shares = 1, texts; /* of all texts, one of `shares` is co
 
 static const char *kind_name(int kind)
 {
-  static const char *const names[] = {"map",    "move",  "parts",        "im2col",
-                                      "turned", "whole", "whole_weight", "norms"};
+  static const char *const names[] = {"map",   "move",         "parts", "im2col", "turned",
+                                      "whole", "whole_weight", "norms", "codes"};
   return kind < OP_COUNT ? op_row((OpKind)kind)->name : names[kind - OP_COUNT];
 }
 
@@ -77,6 +78,7 @@ static int kind_of(Compile *c, uint32_t group)
   if (g->groups.at[group].n_parts) return KIND_parts;
   OpKind op = anchor.id ? ir_node(g, anchor)->op : OP_COUNT;
   if (!anchor.id || op_row(op)->tmpl == TMPL_map) return KIND_map;
+  if (g->moment_type == AMPC_U8 && op_takes(op_row(op), FILE_ranges)) return KIND_codes;
   if (c->options.norms && attr_find(op_row(op), "sums", &at)) return KIND_norms;
   return op_row(op)->tmpl == TMPL_move ? KIND_move : (int)op;
 }

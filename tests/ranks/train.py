@@ -18,8 +18,9 @@ import lib
 from lib import AMP, MPIRUN, PATIENCE, MODELS, WORK, check, command, content, events, finish, job, run, sys, tensors, work
 
 JOBS = ["forms", "dropout", "masked", "sums", "accumulate", "gan", "plateau", "recurrent", "attention", "scaler", "follow", "penalty", "muon"]
-# another training on each number of members: batch norm over the samples of a member, and numbers that each member draws
-LOCAL = ["norm", "replay", "weights16"]
+# another training on each number of members: batch norm over the samples of a member, and numbers that each member draws;
+# a rounding decides a code of a moment
+LOCAL = ["norm", "replay", "weights16", "codes"]
 NEAR, TINY = 1e-5, 1e-7
 
 

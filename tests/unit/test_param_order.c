@@ -41,7 +41,8 @@ static ampc_param plain[N] = {
      .offset = 256,
      .init = {.kind = AMPC_INIT_NORMAL, .b = 1}},
 };
-static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0, 256, true, true, false, false, 1};
+static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0,     256, true,
+                                              true,  false,   false, 1,   0};
 
 static const ampc_block block = {.name = "train", .n_variants = 1};
 

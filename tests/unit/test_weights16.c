@@ -116,7 +116,8 @@ static void test_two(void)
 enum { N = 1000, ROOM = 1024 };
 static const ampc_param param = {
     .path = "w", .rank = 1, .dim = {N}, .elements = N, .init.kind = AMPC_INIT_NORMAL, .init.b = 1};
-static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0, ROOM, true, false, false, true, 1};
+static const ampc_optimizer_desc optimizer = {"opt", "AdamW", 0,    ROOM, true,
+                                              false, false,   true, 1,    0};
 static const ampc_block block = {.name = "train", .n_variants = 1};
 
 static ampc_runtime *start(ampc_program *p, bool kahan)

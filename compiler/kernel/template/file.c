@@ -77,12 +77,17 @@ int64_t partials_of(const Template *t)
   return op_has(t->n, T_partials) ? t->n->dim[0] : ir_in(t->k->c, t->n, 0)->dim[0];
 }
 
-/* Returns the number of elements in one part of a partial result, a multiple of 16, the number of
- * accumulators of a reduction on the CPU. */
+/* Returns the number of elements in one part of a partial result: a multiple of 16, the number of
+ * accumulators of a reduction on the CPU, or of the size of a code block. */
 int64_t part_size(const Template *t)
 {
   int64_t n = partials_of(t), part = (t->count + n - 1) / n;
-  return (part + 15) / 16 * 16;
+  return ampc_round_up(part, update_vector(t->k->g, t->n) == 4 ? 16 : AMPC_CODE_BLOCK);
+}
+
+bool has_any_sign(const Template *t, uint32_t moment)
+{
+  return !(optimizer_of(own_optimizer(t))->never_negative >> moment & 1);
 }
 
 const char *attr_text(const Template *t, uint32_t i)

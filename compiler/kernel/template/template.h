@@ -96,6 +96,7 @@ bool has_attr(const OpInfo *op, const char *name);
 /* file.c */
 void put_template(Template *t, const EmbeddedFile *file);
 bool is_first_group(const Template *t);
+bool has_any_sign(const Template *t, uint32_t moment);
 bool has_space(const Template *t, ampc_space space);
 bool has_role(const Template *t, ArgRole role);
 const char *put_parameters(Template *t);

@@ -1,5 +1,5 @@
-/* Lowers `params(bf16, masters=false)` and `moments(bf16)` in `precision`: the types in which the
- * optimizers keep weights and moments, and how updates round to them. */
+/* Lowers `params(bf16, masters=false)` and `moments(bf16)` or `moments(u8)` in `precision`: the
+ * types in which the optimizers keep weights and moments, and how updates round to them. */
 #include "model.h"
 
 /* Reads `rounding="stochastic"`. Only weights have a kahan residue. */
@@ -60,7 +60,7 @@ void clause_params(Lower *l, const Args *args)
   l->g->weights = masters ? AMPC_F32 : type;
 }
 
-/* Applies `moments(bf16)`: the type in which optimizers keep their moments. */
+/* Applies `moments(bf16)`: the type in which optimizers keep their moments. u8 stands for codes. */
 void clause_moments(Lower *l, const Args *args)
 {
   DType type;
@@ -72,12 +72,13 @@ void clause_moments(Lower *l, const Args *args)
   }
   if (!want_dtype(l, args->at.at[0].value, args->at.at[0].span, "the type of moments", &type))
     return;
-  if (type != AMPC_F32 && type != AMPC_BF16) {
-    fail(l, E209, args->at.at[0].span, "moments are f32 or bf16, got %s", ir_dtype_name(type));
+  if (type != AMPC_F32 && type != AMPC_BF16 && type != AMPC_U8) {
+    fail(l, E209, args->at.at[0].span, "moments are f32, bf16 or u8, got %s", ir_dtype_name(type));
     return;
   }
-  if (rounds && type == AMPC_F32) {
-    fail(l, E605, rounds->span, "`rounding` needs `moments(bf16)`: f32 moments are not rounded");
+  if (rounds && type != AMPC_BF16) {
+    fail(l, E605, rounds->span, "`rounding` needs `moments(bf16)`: %s",
+         type == AMPC_F32 ? "f32 moments are not rounded" : "8-bit moments round to nearest");
     return;
   }
   l->g->moment_rounds = ROUND_stochastic;

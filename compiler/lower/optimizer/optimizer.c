@@ -193,9 +193,24 @@ static bool check_clamp(Lower *l, const Opt *o, uint32_t group, Span span)
   return true;
 }
 
+/* Checks that moments may be codes, Note [codes]. `clamp` moves the unused elements behind a
+ * parameter, and so their moments, which share a scale with used ones and are in no checkpoint. */
+static bool check_codes(Lower *l, const Opt *o, uint32_t group, Span span)
+{
+  const OptimizerInfo *row = optimizer_of(&l->g->optimizers.at[o->index]);
+  const char *key, *what = row->measure == OP_COUNT ? NULL : row->name;
+  if (l->g->moment_type != AMPC_U8) return true;
+  for (uint32_t i = 0; i < o->n_settings; i++)
+    if (strcmp(o->setting[i], "clamp1") == 0 && group_setting(o, group, i, &key).kind != D_none)
+      what = "`clamp`";
+  if (!what) return true;
+  fail(l, E605, span, "%s does not work with `moments(u8)`", what);
+  return diag_help(l->c, "write `moments(bf16)` in `precision`");
+}
+
 bool settle_group(Lower *l, const Opt *o, uint32_t group, Span span)
 {
-  if (!check_clamp(l, o, group, span)) return false;
+  if (!check_clamp(l, o, group, span) || !check_codes(l, o, group, span)) return false;
   const Optimizer *q = &l->g->optimizers.at[o->index];
   const OptimizerInfo *row = optimizer_of(q);
   ParamGroup *own = &q->groups.at[group];

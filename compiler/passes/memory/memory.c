@@ -42,7 +42,7 @@ static int64_t place_owned_by(Compile *c, int owner, uint32_t group, int64_t at)
     Parameter *p = &g->params.at[i];
     if (p->buffer || p->optimizer != owner || p->group != group) continue;
     p->offset = at;
-    at += ampc_round_up(param_room(c, p), AMPC_PARAM_ALIGN);
+    at += ampc_round_up(param_room(c, p), param_align(g));
   }
   return at;
 }
@@ -66,7 +66,7 @@ static int64_t place_optimizer(Compile *c, uint32_t index, int64_t at)
     ParamGroup *group = &o->groups.at[i];
     group->first = at;
     at = place_owned_by(c, (int)index, i, at);
-    group->count = ampc_round_up(at - group->first, slices * AMPC_PARAM_ALIGN);
+    group->count = ampc_round_up(at - group->first, slices * param_align(g));
     at = group->first + group->count;
     group->slice = group->count / slices;
     group->moment = g->moments;

@@ -70,6 +70,7 @@ static void plan_params(Compile *c, ampc_program *p)
 static void plan_optimizers(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
+  bool codes = g->moment_type == AMPC_U8;
   ampc_optimizer_desc *out = arena_array(c->arena, ampc_optimizer_desc, g->optimizers.n + 1);
   for (uint32_t i = 0; i < g->optimizers.n; i++) {
     const Optimizer *o = &g->optimizers.at[i];
@@ -82,6 +83,7 @@ static void plan_optimizers(Compile *c, ampc_program *p)
                                    .uses_moment2 = moments >> 1 & 1,
                                    .uses_moment3 = moments >> 2 & 1,
                                    .uses_ema = o->ema,
+                                   .unsigned_moments = codes ? optimizer_of(o)->never_negative : 0,
                                    .updates = o->updates > 1 ? o->updates : 0};
   }
   p->optimizers = out;
@@ -297,11 +299,12 @@ static void param_spaces(Compile *c, ampc_program *p)
 {
   const Graph *g = c->graph;
   int64_t f32 = ir_dtype_size(c, AMPC_F32), elements = 0, trained = 0, owned = 0;
+  int64_t align = param_align(g);
   bool ema = false;
   uint32_t copies = 0;
   for (uint32_t i = 0; i < p->n_params; i++) {
     const ampc_param *q = &p->params[i];
-    int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), AMPC_PARAM_ALIGN);
+    int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), align);
     int64_t bytes = param_bytes(c, &g->params.at[i]);
     if (q->buffer)
       p->space_bytes[AMPC_BUFFER] =
@@ -321,8 +324,12 @@ static void param_spaces(Compile *c, ampc_program *p)
   for (DType d = 0; d < AMPC_DTYPE_COUNT; d++)
     if (copies >> d & 1) p->space_bytes[ampc_type_of(d)->copies] = elements * ampc_dtype_size(d);
   p->space_bytes[AMPC_GRAD] = owned * f32;
-  for (uint32_t k = 0; k < MAX_MOMENTS; k++)
-    p->space_bytes[AMPC_MOMENT1 + k] = moment_elements(g, k) * ir_dtype_size(c, g->moment_type);
+  for (uint32_t k = 0; k < MAX_MOMENTS; k++) {
+    int64_t moments = moment_elements(g, k);
+    p->space_bytes[AMPC_MOMENT1 + k] = moments * ir_dtype_size(c, g->moment_type);
+    if (g->moment_type == AMPC_U8)
+      p->space_bytes[AMPC_SCALE1 + k] = moments / AMPC_CODE_BLOCK * f32;
+  }
   p->space_bytes[AMPC_EMA] = ema ? trained * f32 : 0;
   if (keeps_buffers(g)) p->space_bytes[AMPC_KEPT] = p->space_bytes[AMPC_BUFFER];
 }
