@@ -35,7 +35,7 @@ static uint8_t nf4_code(float x)
 /* Returns the largest magnitude; NaN if a value is not finite. Magnitudes near those at which f32
  * loses digits count as 0: otherwise the values of a block might not quantize to the same codes
  * again. */
-static float block_scale(const float *x, int64_t n)
+static float largest_of(const float *x, int64_t n)
 {
   float most = 0, rest = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ bool packed_from(ampc_packing packing, int64_t block, const float *from, int64_t
                  float *scales)
 {
   for (int64_t i = 0; i < n; i += block) {
-    float scale = scales[i / block] = block_scale(from + i, block);
+    float scale = scales[i / block] = largest_of(from + i, block);
     if (isnan(scale)) return false;
     if (packing == AMPC_NF4)
       nf4_block(from + i, block, scale, codes + i / 2);
