@@ -341,7 +341,8 @@ static ampc_status batches_open(const ampc_program *p, uint32_t block, const cha
   b->program = p;
   b->block = &p->blocks[block];
   b->index = block;
-  b->end = b->shares = 1;
+  b->shares = p->members ? p->members : 1;
+  b->end = b->shares;
   b->seed = seed;
   b->ahead.block = block;
   pthread_mutex_init(&b->mutex, NULL);

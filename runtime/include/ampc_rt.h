@@ -172,8 +172,9 @@ typedef struct ampc_data_interface {
   int64_t (*per_epoch)(const ampc_batches *b); /* number of batches, including a smaller last one */
   ampc_status (*seek)(ampc_batches *b, ampc_data_position to); /* next() continues at `to` */
   /* From the first batch on, next() returns only shares [first, end) of each batch; *out_samples
-   * still counts all of it. Share i of n begins at sample i * samples / n. Each is in the layout
-   * of INPUT, ampc_share_bytes() after the one before it. The pointer may be NULL. */
+   * still counts all of it. Without a call these are the shares of all members of the program.
+   * Share i of n begins at sample i * samples / n. Each is in the layout of INPUT,
+   * ampc_share_bytes() after the one before it. The pointer may be NULL. */
   ampc_status (*share)(ampc_batches *b, int64_t first, int64_t end, int64_t shares);
   /* Gets the next batch, valid until the next call, in the layout of INPUT. *out_base corresponds
    * to the lowest offset of the block's sources. *out_samples is smaller for a kept last batch. */

@@ -30,6 +30,11 @@ same "a loaded run continues" "$work/train" "$work/more"
 "$amp" train --quiet --steps 20 --resume "$work/nine" --save "$work/resumed" "$job" >/dev/null 2>&1
 same "amp train continues a session" "$work/train" "$work/resumed"
 
+# Two members of a process: each gets its share of a batch.
+"$amp" train --quiet --steps 20 --set train.shards=2 --save "$work/shared" "$job" >/dev/null 2>&1 || failed "two members"
+printf ':train 20\n:save %s\n' "$work/shared_repl" | timeout 500 "$amp" repl --set train.shards=2 "$job" >"$work/out" 2>&1
+same "the bytes of two members" "$work/shared" "$work/shared_repl"
+
 # Two train blocks: the same steps, and the same evaluations between them.
 { grep -v '^eval' "$job"
   cat <<'END'
