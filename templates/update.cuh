@@ -79,7 +79,7 @@ DEVICE unsigned char ampc_code(real x, int any_sign)
 {
   const real signless = any_sign ? ampc_abs(x) : x, size = signless > R(0.0) ? signless : R(0.0);
   const int last = size >= (any_sign ? R(0.996484375) : R(0.9982421875));
-  const int e = (size >= (any_sign ? R(2.75e-7) : R(1.625e-7))) +
+  const int e = (any_sign ? size >= R(2.75e-7) : size > R(0.0)) +
                 (size >= (any_sign ? R(1.9e-6) : R(1.45e-6))) +
                 (size >= (any_sign ? R(1.45e-5) : R(1.225e-5))) +
                 (size >= (any_sign ? R(1.225e-4) : R(1.1125e-4))) +

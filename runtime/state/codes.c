@@ -13,6 +13,9 @@
  * 256 - k is the negative of k < 128. With c = k + 3/2, or 2 k + 1 with signs, the value is
  * 10^(e-8) (9 m - 8), where c = 2^e m and 1 <= m < 2.
  *
+ * A moment that is never negative is 0 only if the number is 0, not if it rounds to 0: Adam divides
+ * the first moment by the root of the second, and with 0 it would divide by eps alone.
+ *
  * Values times scale are rounded to f32, and packing these numbers gives the same codes and the
  * same scale: the number of largest magnitude is the scale itself, and each other number is far
  * nearer to its own value than to the next. Scales below 2^-100 become 0, so that no product is
@@ -51,7 +54,7 @@ static float block_scale(const float *from, int64_t n)
   return fabsf(scale) < 0x1p-100f ? 0 : scale;
 }
 
-/* Returns the code whose value is nearest to x, by bisection. */
+/* Returns the code whose value is nearest to x, by bisection. Without a sign only 0 has code 0. */
 static int code_of(const float value[256], bool any_sign, float x)
 {
   bool negative = any_sign && x < 0;
@@ -65,6 +68,7 @@ static int code_of(const float value[256], bool any_sign, float x)
       high = middle;
   }
   int code = size - value[low] < value[high] - size ? low : high;
+  if (!any_sign && size > 0 && code == 0) code = 1;
   return negative ? 256 - code : code;
 }
 

@@ -58,7 +58,7 @@ def quantized(values, signed, unsure):
             near = sorted(MAPS[signed][max(at - 1, 0):at + 1], key=lambda value: abs(value - share))
             if abs(abs(near[0] - share) - abs(near[-1] - share)) <= NEAR * abs(share) and len(near) == 2:
                 unsure.add(i)
-            out.append(near[0] * scale)
+            out.append((MAPS[signed][1] if not signed and x > 0 == near[0] else near[0]) * scale)
     return out
 
 

@@ -76,10 +76,15 @@ static double distance(const double map[256], double x)
   return least;
 }
 
-/* The code of x is nearest, except for a few roundings of x if two are nearly as near. */
+/* The code of x is nearest, except for a few roundings of x if two are nearly as near. Without
+ * signs a number above 0 does not become 0. */
 static void check_nearest(const double map[256], const float value[256], float x, bool any_sign)
 {
   double least = distance(map, (double)x) + 0x1p-21 * fabs((double)x);
+  if (!any_sign && x > 0 && (double)x < map[1]) {
+    CHECK(ampc_code(x, any_sign) == 1);
+    return;
+  }
   double own = fabs((double)x - (double)value[ampc_code(x, any_sign)]);
   CHECK_MSG(own <= least, "%a: its value is %g away, the nearest %g", (double)x, own, least);
 }
@@ -144,7 +149,7 @@ static void check_block(const float *x, bool any_sign)
     float own = ampc_code_value(codes[i], any_sign) * scale;
     CHECK(isnan(own) ? isnan(y[i]) : float_bits(own) == float_bits(y[i]));
     if (isnan(scale)) continue;
-    CHECK_MSG(fabsf(y[i] - x[i]) <= 0.72f * fabsf(x[i]) + fabsf(scale) * 2.8e-7f + 0x1p-100f,
+    CHECK_MSG(fabsf(y[i] - x[i]) <= 0.72f * fabsf(x[i]) + fabsf(scale) * 3.3e-7f + 0x1p-100f,
               "%a, %a", (double)x[i], (double)y[i]);
     if (fabsf(x[i]) == fabsf(scale) && (x[i] > 0) == (scale > 0)) CHECK(y[i] == x[i]);
   }
