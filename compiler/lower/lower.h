@@ -183,6 +183,7 @@ struct Opt {
   bool *only; /* for each parameter: a clause `only` takes it; NULL: no such clause */
   VEC(struct Opt *) without; /* what these update is left out */
   VEC(uint32_t) left_out;    /* parameters of its model that `only` does not take */
+  uint32_t used;             /* bit i: `without` i leaves out a parameter of its model */
   VEC(SettingGroup) groups;  /* [i]: group i + 1 of the graph's optimizer */
   uint32_t updates;          /* `minimize` nodes in the block so far */
   uint32_t last;             /* number of its last `minimize` in the block, counted from 1 */

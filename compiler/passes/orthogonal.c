@@ -126,8 +126,9 @@ void orthogonal_append(Compile *c, const Cursor *at, Value loss, Value first, in
   Orthogonal o = {.c = c, .at = *at};
   ParamParts parts = param_parts(g, optimizer, group);
   o.part = parts.size;
-  o.at.region = ir_node(g, loss)->region;
+  o.at.region = g->precision ? ir_node(g, loss)->region : 0;
   while (g->regions.at[o.at.region].parent) o.at.region = g->regions.at[o.at.region].parent;
+  o.at.layer = own->name;
   o.low = region_low(g->regions.at[o.at.region].kind);
   param_parts_each(g, optimizer, group, &parts, add_matrix, &o);
   Matrix *same = arena_array(c->arena, Matrix, o.matrices.n);

@@ -48,11 +48,28 @@ static void tell_loaded(void *to, bool warning, const char *line)
   printf("%s%s\n", warning ? "warning: " : "", line);
 }
 
-/* Reads the files of `load` clauses when the session begins, and again if the clauses change. */
+/* True if the old program stores all weights of the new one that each run reads from files in the
+ * same way. Others cannot be carried: their values may have been rounded. */
+static bool same_given(const ampc_program *old, const ampc_program *new)
+{
+  bool same = true;
+  for (uint32_t i = 0; i < new->n_params; i++) {
+    const ampc_param *a = &new->params[i], *b = NULL;
+    for (uint32_t k = 0; k < old->n_params && a->given && !b; k++)
+      if (strcmp(old->params[k].path, a->path) == 0) b = &old->params[k];
+    if (b)
+      same = same && a->buffer == b->buffer && a->dtype == b->dtype && a->packing == b->packing;
+  }
+  return same;
+}
+
+/* Reads the files of `load` clauses when the session begins, and again if the clauses change. If
+ * only the storage of frozen weights changes, reads these again. */
 static ampc_status load_files(const Repl *r, ampc_runtime *rt)
 {
-  if (r->rt && same_loads(ampc_program_of(r->rt), ampc_program_of(rt))) return AMPC_OK;
-  return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
+  const ampc_program *old = r->rt ? ampc_program_of(r->rt) : NULL, *new = ampc_program_of(rt);
+  if (!old || !same_loads(old, new)) return ampc_load_params(rt, r->data_dir, tell_loaded, NULL);
+  return same_given(old, new) ? AMPC_OK : ampc_load_given(rt, r->data_dir, tell_loaded, NULL);
 }
 
 /* Makes the runtime of a program. All parameters first get initial values, and :set is applied.

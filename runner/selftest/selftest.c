@@ -56,12 +56,18 @@ static ampc_status run_suites(TestRun *run)
 
 /* ---- options ---- */
 
+enum { MOST_SHARES = 32 }; /* so that each has ops with cases */
+
 /* Reads a filter. An unknown name is an error: otherwise the run would pass without a case. */
 static int read_filter(const OptionGiven *given)
 {
   unsigned share, shares;
   ((TestRun *)given->into)->filter = given->value;
-  if (test_share(given->value, &share, &shares)) return OPTIONS_GO_ON;
+  if (test_share(given->value, &share, &shares)) {
+    if (share >= 1 && share <= shares && shares <= MOST_SHARES) return OPTIONS_GO_ON;
+    return usage_error(given->program, "--filter=%s: K/N is share K of at most %d shares",
+                       given->value, MOST_SHARES);
+  }
   for (uint32_t op = 0; op < OP_COUNT; op++)
     if (strcmp(op_row(op)->name, given->value) == 0) return OPTIONS_GO_ON;
   return usage_error(given->program, "no op %s; `ampc --list-ops` lists them", given->value);

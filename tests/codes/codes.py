@@ -106,7 +106,7 @@ def tensors(path):
 
 def draw(rng):
     """Gradients of very different sizes; rarely 0."""
-    return 0.0 if rng.random() < 0.02 else single(rng.gauss(0, 1) * 10.0 ** rng.uniform(-3, 0))
+    return 0.0 if rng.random() < 0.02 else single(rng.gauss(0, 1) * 10.0 ** rng.uniform(-5, 0))
 
 
 def write_npy(path, rows):

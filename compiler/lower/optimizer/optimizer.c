@@ -338,13 +338,13 @@ static Datum run_optimizer(Lower *l, Args *args)
   Adoption a = {.opt = o, .span = args->span};
   if (!optimizer_select(l, o, ARG(1))) return d_of(D_error);
   if (!adopt_all(l, ARG(1), &a)) return d_of(D_error);
-  if (!a.count && l->broken) return d_of(D_error);
+  if (a.reported || (!a.count && l->broken)) return d_of(D_error);
   if (!a.count) {
     fail(l, E601, args->span, "`%s` has no parameter to update", o->name);
     if (a.copies) diag_help(l->c, "a copy is not trained; `follow(target, net)` changes it");
     return d_of(D_error);
   }
-  if (!optimizer_groups(l, o, ARG(1))) return d_of(D_error);
+  if (!check_without(l, o, args->span) || !optimizer_groups(l, o, ARG(1))) return d_of(D_error);
   return (Datum){.kind = D_optimizer, .as.optimizer = o};
 }
 

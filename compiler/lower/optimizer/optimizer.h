@@ -51,9 +51,11 @@ bool optimizer_select(Lower *l, Opt *o, Datum model);
 bool selects(const Stmt *st); /* is one of these clauses */
 /* True if the optimizer updates this parameter of its model. Records one that `only` leaves out. */
 bool optimizer_selects(Lower *l, Opt *o, uint32_t param);
-/* Warns of parameters that an `only` leaves out and no optimizer updates: W613. Call it after all
- * optimizers are settled. */
+/* Warns of parameters that an `only` leaves out and no optimizer updates, and of optimizers that no
+ * `minimize` names: W613. Call it after all blocks are lowered. */
 void warn_left_out(Lower *l);
+/* Returns false after a message if a `without` leaves out nothing. Call it after adoption. */
+bool check_without(Lower *l, const Opt *o, Span span);
 /* Returns false after a message if the optimizer updates matrices and `p` is none. */
 bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span);
 

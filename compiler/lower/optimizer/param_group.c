@@ -11,6 +11,7 @@ typedef struct Member {
   uint32_t group;
   int64_t rank;   /* of these parameters; -1: any */
   uint32_t found; /* parameters that match and have the rank */
+  uint32_t taken; /* those of them that the optimizer updates */
 } Member;
 
 /* Adds a parameter to the group. Patterns may also match buffers, frozen parameters and other
@@ -22,7 +23,9 @@ static void join(Lower *l, ParamSlot *p, void *data)
   m->found++;
   if (p->index < 0) return;
   uint32_t entry = share_find(l->g, (uint32_t)p->index, m->opt->index);
-  if (entry != NO_SHARE) l->g->params.at[entry].group = m->group;
+  if (entry == NO_SHARE) return;
+  l->g->params.at[entry].group = m->group;
+  m->taken++;
 }
 
 /* ---- what patterns can name ---- */
@@ -146,6 +149,9 @@ static bool match_group(Lower *l, Match *m, Member *group, const Args *args, uin
 {
   m->data = group;
   if (!match_params(l, m, args, n)) return false;
+  bool selects = group->opt->only || group->opt->without.n;
+  if (group->found && !group->taken && selects)
+    return refuse(l, E501, args->span, "`%s` updates none of these parameters", group->opt->name);
   if (group->rank < 0 || group->found || l->broken) return true;
   return refuse(l, E501, args->span, "`%s` has no parameter of rank %lld%s", group->opt->name,
                 (long long)group->rank, n ? " that matches" : "");

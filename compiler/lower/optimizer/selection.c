@@ -48,10 +48,10 @@ static bool only_clause(Lower *l, Opt *o, const Args *args, Match *m)
 
 static bool without_clause(Lower *l, Opt *o, const Args *args)
 {
-  bool one = args->at.n == 1 && !args->at.at[0].key;
+  bool one = args->at.n == 1 && !args->at.at[0].key && o->without.n < 32;
   if (!one || args->at.at[0].value.kind != D_optimizer) {
-    fail(l, E205, args->span, "`without` takes another optimizer");
-    return diag_help(l->c, "`optimizer rest = AdamW(net) { without(%s) }`", o->name);
+    fail(l, E205, args->span, "`without` takes one optimizer");
+    return diag_help(l->c, "`without(muon)`; for several optimizers, write a clause for each");
   }
   Opt *other = args->at.at[0].value.as.optimizer;
   if (other->state == GLOBAL_busy)
@@ -87,17 +87,42 @@ bool selects(const Stmt *st)
 
 bool optimizer_selects(Lower *l, Opt *o, uint32_t param)
 {
-  for (uint32_t i = 0; i < o->without.n; i++)
-    if (share_find(l->g, param, o->without.at[i]->index) != NO_SHARE) return false;
+  for (uint32_t i = 0; i < o->without.n; i++) {
+    if (share_find(l->g, param, o->without.at[i]->index) == NO_SHARE) continue;
+    o->used |= 1u << i;
+    return false;
+  }
   if (!o->only || o->only[param]) return true;
   vec_push(l->arena, &o->left_out, param);
   return false;
+}
+
+bool check_without(Lower *l, const Opt *o, Span span)
+{
+  for (uint32_t i = 0; i < o->without.n; i++)
+    if (!(o->used >> i & 1))
+      return refuse(l, E605, span, "`without(%s)` leaves nothing out of `%s`",
+                    o->without.at[i]->name, o->name);
+  return true;
+}
+
+/* Warns of an optimizer that no `minimize` names, if another one is named. */
+static void warn_unused(Lower *l, const Opt *o)
+{
+  const Opt *other = NULL;
+  for (uint32_t i = 0; i < l->optimizers.n && !other; i++)
+    if (l->g->optimizers.at[l->optimizers.at[i]->index].updates) other = l->optimizers.at[i];
+  if (!other || l->g->optimizers.at[o->index].updates) return;
+  diag_warning(l->c, W613, o->decl->span, "no `minimize` names `%s`, so it updates nothing",
+               o->name);
+  diag_help(l->c, "`minimize ... with %s, %s`", other->name, o->name);
 }
 
 void warn_left_out(Lower *l)
 {
   for (uint32_t i = 0; i < l->optimizers.n; i++) {
     const Opt *o = l->optimizers.at[i];
+    warn_unused(l, o);
     const Parameter *first = NULL;
     uint32_t n = 0;
     for (uint32_t k = 0; k < o->left_out.n; k++) {
@@ -110,9 +135,10 @@ void warn_left_out(Lower *l)
     diag_warning(l->c, W613, o->decl->span, "no optimizer updates `%s`%s", first->path,
                  n > 1 ? arena_printf(l->arena, " and %u more", n - 1) : "");
     diag_help(l->c,
-              "`optimizer %s_rest = AdamW(%s) { without(%s) }` updates what `only` leaves out; "
+              "`optimizer %s_rest = AdamW(%s) { without(%s) }` and `minimize ... with %s, %s_rest` "
+              "update what `only` leaves out; "
               "`freeze(PATTERNS)` in `model %s` says that it stays as it is",
-              o->name, first->model, o->name, first->model);
+              o->name, first->model, o->name, o->name, o->name, first->model);
   }
 }
 
@@ -123,7 +149,8 @@ bool check_matrix(Lower *l, const Opt *o, const Parameter *p, Span span)
   fail(l, E605, span, "%s updates matrices, and `%s` has %d %s", row->name, p->path, (int)p->rank,
        p->rank == 1 ? "axis" : "axes");
   return diag_help(l->c,
-                   "`{ only(rank=2) }` after this call selects the matrices; `optimizer rest = "
-                   "AdamW(net) { without(%s) }` updates the other parameters",
+                   "%s selects the matrices; `optimizer rest = AdamW(net) { without(%s) }` updates "
+                   "the other parameters",
+                   o->only ? "`rank=2` in each `only`" : "`{ only(rank=2) }` after this call",
                    o->name);
 }
