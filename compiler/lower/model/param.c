@@ -47,8 +47,9 @@ bool want_store(Lower *l, Datum d, Span span, DType *out)
 {
   if (!want_dtype(l, d, span, "the type of storage", out)) return false;
   if (dtype_is_float(*out)) return true;
-  return refuse(l, E209, span, "parameters are stored as " AMPC_NARROW_LIST "or f32, got %s",
-                ir_dtype_name(*out));
+  fail(l, E209, span, "parameters are stored as " AMPC_NARROW_LIST "or f32, got %s",
+       ir_dtype_name(*out));
+  return diag_help(l->c, "a frozen matrix can be quantized: `store(int8, ..)`, `store(nf4, ..)`");
 }
 
 /* Returns the version. For a parameter it increases with each step of one of its optimizers. For a

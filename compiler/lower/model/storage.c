@@ -70,10 +70,14 @@ void clause_moments(Lower *l, const Args *args)
     diag_help(l->c, "write `moments(bf16)`");
     return;
   }
-  if (!want_dtype(l, args->at.at[0].value, args->at.at[0].span, "the type of moments", &type))
+  const ArgValue *given = &args->at.at[0];
+  if (given->value.kind == D_word) { /* such as int8, which `store` knows */
+    fail(l, E209, given->span, "moments are f32, bf16 or u8, got %s", given->value.as.text);
     return;
+  }
+  if (!want_dtype(l, given->value, given->span, "the type of moments", &type)) return;
   if (type != AMPC_F32 && type != AMPC_BF16 && type != AMPC_U8) {
-    fail(l, E209, args->at.at[0].span, "moments are f32, bf16 or u8, got %s", ir_dtype_name(type));
+    fail(l, E209, given->span, "moments are f32, bf16 or u8, got %s", ir_dtype_name(type));
     return;
   }
   if (rounds && type != AMPC_BF16) {
