@@ -29,9 +29,9 @@ int target_capability(const Compile *c); /* 80 for sm_80 */
 /* Returns the number of elements that the kernel of n walks in the range of an optimizer or a group
  * of parameters; -1: it walks no such range. */
 int64_t node_range(const Graph *g, const Node *n);
-/* Returns how many random words of 32 bits an update draws for each element: 0 to 2. */
 int64_t param_align(const Graph *g); /* elements; of parameters in their spaces, and of slices */
 int64_t update_vector(const Graph *g, const Node *n); /* elements of n that a thread has at once */
+/* Returns how many random words of 32 bits an update draws for each element: 0 to 2. */
 uint32_t update_words(const Graph *g, const Node *n);
 /* Elements of a parameter's place in the spaces of parameters: Note [rows behind]. */
 int64_t param_room(const Compile *c, const Parameter *p);

@@ -9,7 +9,6 @@
 #include "compiler/command/command.h"
 #include "recompute.h"
 #include "compiler/graph/ops.h"
-#include <assert.h>
 
 typedef struct Widenings {
   Rewrite r;
@@ -39,22 +38,29 @@ static void find_widenings(Compile *c, Widenings *x)
   }
 }
 
-/* Adds a clone of a node and of what it is computed from, if there is none. */
-static Value clone_of(Widenings *x, uint32_t id, Value after)
+static void add_clone(Widenings *x, uint32_t id, Value after);
+
+/* Returns a copy of a node whose inputs are clones, as far as they are widened weights. */
+static Node with_clones(Widenings *x, uint32_t id, Value after)
 {
-  if (!x->made[id]) return x->r.map[id];
-  if (x->clone[id].id) return x->clone[id];
-  Value first = x->r.map[id], in[2] = {{0}, {0}};
   const Node *old = &x->r.old[id];
-  assert(old->n_in <= 2);
-  for (uint32_t k = 0; k < old->n_in; k++) in[k] = clone_of(x, old->in[k].id, after);
+  for (uint32_t k = 0; k < old->n_in; k++) add_clone(x, old->in[k].id, after);
   Node n = ir_rewrite_mapped(&x->r, id);
-  for (uint32_t k = 0; k < n.n_in; k++) n.in[k] = in[k];
+  for (uint32_t k = 0; k < n.n_in; k++)
+    if (x->made[old->in[k].id]) n.in[k] = x->clone[old->in[k].id];
+  return n;
+}
+
+/* Adds a clone of a node and of what it is computed from, if there is none. */
+static void add_clone(Widenings *x, uint32_t id, Value after)
+{
+  if (!x->made[id] || x->clone[id].id) return;
+  Value first = x->r.map[id];
+  Node n = with_clones(x, id, after);
   n.origin = first;
   n.after = after;
   x->clone[id] = ir_rewrite_add(&x->r, id, &n);
   x->r.map[id] = first;
-  return x->clone[id];
 }
 
 /* Copies a node of backward, with clones as its inputs. */
@@ -62,11 +68,7 @@ static void copy_reader(Widenings *x, uint32_t id)
 {
   const Node *old = &x->r.old[id];
   Value after = old->after.id ? x->r.map[old->after.id] : recompute_after(&x->r, id);
-  for (uint32_t k = 0; k < old->n_in && after.id && !old->loop; k++)
-    clone_of(x, old->in[k].id, after);
-  Node n = ir_rewrite_mapped(&x->r, id);
-  for (uint32_t k = 0; k < n.n_in && after.id && !old->loop; k++)
-    if (x->made[old->in[k].id]) n.in[k] = x->clone[old->in[k].id];
+  Node n = after.id && !old->loop ? with_clones(x, id, after) : ir_rewrite_mapped(&x->r, id);
   ir_rewrite_add(&x->r, id, &n);
 }
 

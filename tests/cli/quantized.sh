@@ -39,6 +39,19 @@ for precision in f32 bf16; do
   same "$precision: -O0 and -O2" $precision.0.safetensors $precision.2.safetensors
   same "$precision: -O1 and -O2" $precision.1.safetensors $precision.2.safetensors
 done
+# an op with three frozen operands, read by backward
+cat >three.amp <<'EOF'
+data points() { return synthetic(64, [8]), synthetic(64, [8]) }
+module Net {
+  a = Linear(8, 8); b = Linear(8, 8); out = Linear(8, 8)
+  def forward(x) { w = where(a.weight > b.weight, a.weight, b.weight); return out(relu(x @ w)) @ w }
+}
+model net = Net() { freeze("{a,b}.*"); store(bf16, "a.weight"); store(nf4, "b.weight") }
+optimizer opt = AdamW(net, lr=1e-2)
+train x, y in points() with batch=16, epochs=2 { minimize mse_loss(net(x), y) with opt }
+EOF
+for level in 0 2; do passes "three operands, -O$level" run -O$level --save three.$level three.amp; done
+same "three operands: -O0 and -O2" three.0 three.2
 adapters() { # adapters FILE: the bytes of the trained tensors
   python3 - "$1" <<'PY'
 import hashlib, json, struct, sys
