@@ -5,18 +5,10 @@ __global__ void $name($arguments)
   const real lr = $lr;
 @!always_adapt  const int adapts = $weight_decay != R(0.0);
   $lines limits
-  if (taken) {
-    ROW_LOOP(256, $index, part, $parts) {
-      $lines part
-@always_adapt      const real step = lr * ratio_at[at / 3];
-@!always_adapt      const real step = adapts ? lr * ratio_at[at / 3] : lr;
-@sums      $lines summed
-@!sums      ROW_EACH(4, 256, $index, c, (n + 3) / 4 * 4, {
-@!sums        const $index i = begin + c;
-@!sums        $lines vectors
-@!sums      });
-    }
-  $lines clear
+  $lines walk
 }
+// --- step
+@always_adapt  const real step = lr * ratio_at[at / 3];
+@!always_adapt  const real step = adapts ? lr * ratio_at[at / 3] : lr;
 // --- element
   real w = w_at[j] - step * g_at[j];

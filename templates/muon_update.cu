@@ -4,16 +4,7 @@ __global__ void $name($arguments)
   $lines parameters
   const real lr = $lr, weight_decay = $weight_decay;
   $lines limits
-  if (taken) {
-    ROW_LOOP(256, $index, part, $parts) {
-      $lines part
-@sums      $lines summed
-@!sums      ROW_EACH(4, 256, $index, c, (n + 3) / 4 * 4, {
-@!sums        const $index i = begin + c;
-@!sums        $lines vectors
-@!sums      });
-    }
-  $lines clear
+  $lines walk
 }
 // --- element
   real w = w_at[j];

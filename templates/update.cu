@@ -3,8 +3,9 @@
  * w and g, the gradient after clipping and decay. m_at[j], v_at[j] and u_at[j] are the moments;
  * bf16 weights and moments in fewer bits are f32 there. Gradients are cleared whether the update is applied or
  * not. While `optimizer->waits` is set, gradients only accumulate. @sums: each part of the group
- * also gives the sum of the squares of its new weights and of their changes. LAMB's kernels use
- * sections of this file, too. */
+ * also gives the sum of the squares of its new weights and of their changes. The kernels of
+ * LAMB and Muon use sections of this file, too: `walk` visits the parameters of a group, part by
+ * part, and `step` is for values that a part has in common. */
 __global__ void $name($arguments)
 {
 @sums@clamp1@!sliced  $lines parameters
@@ -146,3 +147,16 @@ __global__ void $name($arguments)
   const $index begin = parameters[at + 1] + (part - parameters[at]) * $part;
   const $index rest = parameters[at + 2] - begin;
   const $index n = rest < $part ? rest : $part;
+// --- walk
+  if (taken) {
+    ROW_LOOP(256, $index, part, $parts) {
+      $lines part
+      $lines step
+@sums      $lines summed
+@!sums      ROW_EACH(4, 256, $index, c, (n + 3) / 4 * 4, {
+@!sums        const $index i = begin + c;
+@!sums        $lines vectors
+@!sums      });
+    }
+  $lines clear
+// --- step
