@@ -126,8 +126,9 @@ ampc_status live_try_batch(Repl *r, ampc_runtime *twin, uint32_t block, int64_t 
 static void tell_kept(const ampc_program *p, uint32_t kept)
 {
   if (kept < p->n_params)
-    printf("kept %u of %u parameters and buffers; the others get initial values\n", kept,
-           p->n_params);
+    printf(
+        "kept %u of %u parameters and buffers; the others get initial values or those of `load`\n",
+        kept, p->n_params);
 }
 
 /* Makes the latest program run. The new runtime is complete before the old one is freed, so after a
