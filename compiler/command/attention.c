@@ -7,7 +7,7 @@
 #include <assert.h>
 
 /* Indices of the inputs of attention and of attention_backward. */
-enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };
+enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT, POSITION = 4 };
 
 bool attention_is_backward(const Node *n)
 {
@@ -21,6 +21,11 @@ Value attention_result(const Graph *g, const Group *p, int64_t of)
     if (attr_int(n, attention_is_backward(n) ? "of" : "sums") == of) return p->nodes[i];
   }
   return (Value){0};
+}
+
+Value attention_position(const Node *n)
+{
+  return attention_is_backward(n) ? (Value){0} : n->in[POSITION];
 }
 
 /* ---- tiles ---- */
@@ -78,7 +83,7 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
   DType type = ir_node(g, n->in[QUERY])->dtype;
   bool back = attention_is_backward(n);
   if (is_cpu_target(c) || target_capability(c) < OLDEST || c->options.real64) return false;
-  if (ampc_attention_in_f32()) return false;
+  if (ampc_attention_in_f32() || attention_position(n).id) return false;
   if (s->d > WIDEST || s->e > WIDEST || !ampc_is_narrow(type) || attr_float(n, "p") >= 1)
     return false;
   for (uint32_t i = QUERY; i <= SLOPE; i++)

@@ -24,6 +24,7 @@ typedef struct Parameter {
                   [fixed] */
   bool adapts; /* belongs to an adapter, which `adapt` of the model adds */
   bool given;  /* as in ampc_param */
+  bool decodes; /* state of a decoder: no file has it, Note [decode] in passes/decode/decode.c */
   bool trains; /* `unfreeze` of the model names it */
   DType dtype; /* storage: f32 unless .to(d) or a buffer's dtype */
   ampc_packing packing; /* with `fixed`: its storage instead, Note [packed] in types.h */

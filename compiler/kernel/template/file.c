@@ -61,8 +61,17 @@ const char *input_text(const Template *t, uint32_t i)
     index = index_at(VAR_i);
   }
   Operand o = load_operand(t->k, t->n->in[i], &index);
-  if (op_has(t->n, T_assigns)) return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
+  if (op_has(t->n, T_assigns) || t->n->op == OP_store)
+    return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
   return op_has(t->n, T_along) ? o.text : as_real(t->k, o).text;
+}
+
+/* Returns the number of elements in a row that an op `store` stores. */
+int64_t store_inner(const Template *t)
+{
+  const Node *x = ir_in(t->k->c, t->n, 0);
+  uint32_t axis = (uint32_t)attr_int(t->n, "axis");
+  return dims_product(x->dim + axis + 1, x->rank - axis - 1u);
 }
 
 const char *number_text(const Template *t, int64_t v)

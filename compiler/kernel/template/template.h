@@ -85,6 +85,7 @@ void template_check(Arena *a, Template t, const EmbeddedFile *file);
 
 /* ---- what rows of the table ask ---- */
 
+int64_t store_inner(const Template *t);
 const char *number_text(const Template *t, int64_t v);
 const char *input_text(const Template *t, uint32_t i);
 const char *attr_text(const Template *t, uint32_t i);

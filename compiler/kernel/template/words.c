@@ -1,5 +1,6 @@
 /* THE words of templates: the table, the text that replaces a word, and the check that templates
  * have no unknown words. A process runs the check once. */
+#include "compiler/command/attention.h"
 #include "template.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/ranges.h"

@@ -60,6 +60,7 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_params = share_params(g);
   p->shares = out + p->n_params;
   p->n_shares = g->params.n - p->n_params;
+  while (p->n_params && g->params.at[p->n_params - 1].decodes) p->n_params--;
   p->loads = g->loads.at;
   p->n_loads = g->loads.n;
   p->aliases = g->aliases.at;
