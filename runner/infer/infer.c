@@ -77,8 +77,7 @@ static int read_range(const OptionGiven *given)
 static int read_temperature(const OptionGiven *given)
 {
   InferCommand *cmd = given->into;
-  cmd->has_temperature = true;
-  double *to = &cmd->temperature;
+  double *to = &cmd->sampling.temperature;
   if (ampc_read_real(given->value, to) && ampc_in_domain(AMPC_NOT_NEGATIVE, *to))
     return OPTIONS_GO_ON;
   return option_wrong(given, "expected 0 or more");
@@ -133,7 +132,7 @@ static const OptionRow infer_options[] = {
      "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
      .kind = OPTION_call, .read = read_temperature, .with = "generate"},
     {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
-     FIELD(top_k), .least = 1, .with = "generate"},
+     FIELD(sampling.top_k), .least = 1, .with = "generate"},
     {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "print how many bytes of memory each purpose needs", .kind = OPTION_flag,
      FIELD(verbose)},
@@ -154,8 +153,8 @@ const OptionTable infer_verb = {
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
   Operands jobs = {argv, argc};
-  *cmd =
-      (InferCommand){.compile = options_default(), .train = {.device = "auto"}, .temperature = 1};
+  *cmd = (InferCommand){
+      .compile = options_default(), .train = {.device = "auto"}, .sampling = {.temperature = 1}};
   if (!options_read(&infer_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
   if (!*status) *status = generate_check(cmd);

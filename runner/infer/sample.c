@@ -23,23 +23,23 @@ static int64_t likeliest(const double *x, int64_t n)
   return isinf(x[best]) ? -1 : best;
 }
 
-int sample_weights(double *x, int64_t n, Sampling s, double *order)
+int sample_weights(double *x, int64_t n, const Sampling *s, double *order)
 {
   int64_t best = likeliest(x, n);
   if (best < 0) return -1;
-  if (s.temperature == 0) {
+  if (s->temperature == 0) {
     memset(x, 0, (size_t)n * sizeof *x);
     x[best] = 1;
     return 0;
   }
   double most = x[best], least = -INFINITY, sum = 0;
-  if (s.top_k && s.top_k < n) {
+  if (s->top_k && s->top_k < n) {
     memcpy(order, x, (size_t)n * sizeof *x);
     qsort(order, (size_t)n, sizeof *order, falling);
-    least = order[s.top_k - 1];
+    least = order[s->top_k - 1];
   }
   for (int64_t i = 0; i < n; i++) {
-    x[i] = x[i] < least ? 0 : exp((x[i] - most) / s.temperature);
+    x[i] = x[i] < least ? 0 : exp((x[i] - most) / s->temperature);
     sum += x[i];
   }
   for (int64_t i = 0; i < n; i++) x[i] /= sum;
@@ -59,4 +59,11 @@ int64_t sample_pick(const double *probability, int64_t n, double u)
     if (sum > u) return i;
   }
   return last;
+}
+
+int64_t sample_token(const Sampling *s, double *x, int64_t n, const int64_t *text, int64_t length,
+                     double u, double *scratch)
+{
+  (void)text, (void)length;
+  return sample_weights(x, n, s, scratch) ? -1 : sample_pick(x, n, u);
 }
