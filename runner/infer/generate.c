@@ -228,13 +228,15 @@ ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
                .tokenizer = prompt->tokenizer,
                .numbers = prompt->numbers,
                .terminal = isatty(STDOUT_FILENO),
-               .first = prompt->chat ? prompt->n : 0};
+               .first = prompt->chat ? prompt->n : 0,
+               .stop = cmd->stop,
+               .n_stops = cmd->n_stops};
   w.line = w.terminal || prompt->numbers || prompt->chat;
   double begun = seconds_now();
   ampc_status status = text_open(&t);
   if (!status) status = text_out_put(&w, t.token, t.n, false);
   uint32_t i = 0;
-  for (bool end = false; !end && !status; i++) {
+  for (bool end = false; !end && !w.stopped && !status; i++) {
     status = next_token(&t);
     bool stop = !status && t.token[t.n - 1] == cmd->text.stop;
     end = stop || i + 1 == cmd->generate;

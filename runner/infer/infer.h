@@ -39,6 +39,8 @@ typedef struct InferCommand {
   const char *prompt, *prompt_file, *tokenizer, *template;
   bool chat;
   Sampling sampling;
+  const char **stop; /* stop strings */
+  uint32_t n_stops;
   PromptText text;
   bool quiet, verbose;
 } InferCommand;

@@ -1,75 +1,111 @@
-/* What of a growing text is printed. */
+/* What of a growing text is printed. The text of all tokens is made again for each new one, because
+ * a token need not be whole characters. */
 #include "text_out.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/shown.h"
 
-/* Prints the new end of the text of all tokens. Bytes of a character that is not whole yet, at the
- * end, wait. */
-static ampc_status put_decoded(TextOut *w, const int64_t *token, int64_t n, bool end)
+static const char unfinished[] = "\uFFFD"; /* stands for bytes that are no character yet */
+enum { UNFINISHED = sizeof unfinished - 1 };
+
+/* Sets *text to the text of all tokens; the caller frees it. */
+static ampc_status make_text(const TextOut *w, const int64_t *token, int64_t n, char **text,
+                             size_t *size)
 {
-  n -= w->first;
-  uint32_t *ids = malloc((size_t)(n + 1) * sizeof *ids);
-  char *text = NULL, escape[AMPC_ESCAPE_ROOM];
-  size_t size = 0;
-  for (int64_t i = 0; i < n && ids; i++) ids[i] = (uint32_t)token[w->first + i];
-  ampc_status status = ids ? tokenizer_decode(w->tokenizer, ids, (size_t)n, false, &text, &size)
-                           : ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
-  free(ids);
-  bool waits = !status && !end && size >= 3 && memcmp(text + size - 3, "\uFFFD", 3) == 0;
-  for (size_t i = (size_t)w->shown, each; !status && !waits && i < size; i += each) {
-    each = ampc_character(text + i, size - i, escape);
-    bool shown = w->terminal && *escape && text[i] != '\n' && text[i] != '\t';
-    if (shown)
-      fputs(escape, w->to);
+  int64_t first = w->tokenizer ? w->first : 0;
+  *size = (size_t)(n - first);
+  uint32_t *ids = w->tokenizer ? malloc((*size + 1) * sizeof *ids) : NULL;
+  *text = w->tokenizer ? NULL : malloc(*size + 1);
+  if (!ids && !*text) return ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
+  for (size_t i = 0; i < *size; i++)
+    if (ids)
+      ids[i] = (uint32_t)token[(size_t)first + i];
     else
-      fwrite(text + i, 1, each, w->to);
-  }
-  if (!status && !waits && (int64_t)size > w->shown) w->shown = (int64_t)size;
-  free(text);
+      (*text)[i] = (char)token[i];
+  ampc_status status =
+      ids ? tokenizer_decode(w->tokenizer, ids, *size, false, text, size) : AMPC_OK;
+  free(ids);
   return status;
 }
 
-/* Prints whole UTF-8 characters, with control characters escaped so that the terminal does not
- * interpret them. An incomplete character waits for its remaining bytes, at most three. */
-static void put_shown(TextOut *w, const int64_t *token, int64_t n, bool end)
+/* Whether the token is a special one, which has no text, that a stop string names. */
+static bool is_stop_token(const TextOut *w, int64_t token)
 {
-  while (w->shown < n) {
-    char bytes[5] = "", escape[AMPC_ESCAPE_ROOM];
-    size_t left = 0;
-    while (left < 4 && w->shown + (int64_t)left < n) {
-      bytes[left] = (char)token[w->shown + (int64_t)left];
-      left++;
+  uint32_t id = (uint32_t)token;
+  bool named = false;
+  for (uint32_t i = 0; i < w->n_stops && w->tokenizer; i++)
+    named |= tokenizer_id(w->tokenizer, w->stop[i], strlen(w->stop[i])) == id;
+  char *text = NULL;
+  size_t size = 0;
+  bool special = named && !tokenizer_decode(w->tokenizer, &id, 1, false, &text, &size) && size == 0;
+  free(text);
+  return special;
+}
+
+/* Returns where the first stop string begins in text[from..size), and sets *found. If there is
+ * none, returns where the end of the text may be the beginning of one, else `size`. */
+static size_t find_stop(const TextOut *w, const char *text, size_t from, size_t size, bool *found)
+{
+  size_t waits = size;
+  for (size_t at = from; at < size; at++)
+    for (uint32_t i = 0; i < w->n_stops; i++) {
+      size_t length = strlen(w->stop[i]), left = size - at;
+      if (memcmp(text + at, w->stop[i], length < left ? length : left) != 0) continue;
+      *found = length <= left;
+      if (*found) return at;
+      if (at < waits) waits = at;
     }
-    unsigned char first = (unsigned char)bytes[0];
+  return waits;
+}
+
+/* Prints the text up to `size`. On a terminal, control characters are escaped so that it does not
+ * interpret them, and an incomplete character waits for its remaining bytes, at most three. */
+static void put_characters(TextOut *w, const char *text, size_t size, bool end)
+{
+  char escape[AMPC_ESCAPE_ROOM];
+  for (size_t each; w->shown < size; w->shown += each) {
+    const char *at = text + w->shown;
+    size_t left = size - w->shown;
+    unsigned char first = (unsigned char)*at;
     size_t wants = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-    if (left < wants && !end) return;
-    size_t size = ampc_character(bytes, left, escape);
-    bool keep = first == '\n' || first == '\t';
-    if (*escape && !keep)
+    if (w->terminal && left < wants && !end) return;
+    each = ampc_character(at, left, escape);
+    if (w->terminal && *escape && first != '\n' && first != '\t')
       fputs(escape, w->to);
     else
-      fwrite(bytes, 1, size, w->to);
-    w->shown += (int64_t)size;
+      fwrite(at, 1, each, w->to);
   }
+}
+
+static ampc_status put_text(TextOut *w, const int64_t *token, int64_t n, bool end)
+{
+  char *text;
+  size_t size;
+  ampc_status status = make_text(w, token, n, &text, &size);
+  if (status) return status;
+  bool special = w->begun && is_stop_token(w, token[n - 1]), found = false;
+  end |= special;
+  if (w->tokenizer && !end)
+    while (size >= UNFINISHED && memcmp(text + size - UNFINISHED, unfinished, UNFINISHED) == 0)
+      size -= UNFINISHED;
+  if (!w->begun) w->generated = size;
+  size_t from = w->generated > w->shown ? w->generated : w->shown;
+  size_t decided = w->begun ? find_stop(w, text, from, size, &found) : size;
+  w->stopped = special || found;
+  put_characters(w, text, end && !found ? size : decided, end || found);
+  free(text);
+  return AMPC_OK;
 }
 
 ampc_status text_out_put(TextOut *w, const int64_t *token, int64_t n, bool end)
 {
-  if (w->tokenizer) {
-    ampc_status status = put_decoded(w, token, n, end);
-    if (status) return status;
-  } else if (!w->numbers && w->terminal) {
-    put_shown(w, token, n, end);
-  } else {
-    for (; w->shown < n; w->shown++)
-      if (w->numbers)
-        fprintf(w->to, "%s%lld", w->shown ? " " : "", (long long)token[w->shown]);
-      else
-        putc((int)token[w->shown], w->to);
-  }
-  if (end && w->line) putc('\n', w->to);
+  ampc_status status = w->numbers ? AMPC_OK : put_text(w, token, n, end);
+  if (status) return status;
+  for (; w->numbers && w->shown < (size_t)n; w->shown++)
+    fprintf(w->to, "%s%lld", w->shown ? " " : "", (long long)token[w->shown]);
+  w->begun = true;
+  if ((end || w->stopped) && w->line) putc('\n', w->to);
   if (fflush(w->to) == 0 && !ferror(w->to)) return AMPC_OK;
   return ampc_fail(AMPC_RUN_FAILED, "the text cannot be written: %s", strerror(errno));
 }
