@@ -10,9 +10,9 @@
 #include "runtime/base/convert.h"
 #include "runtime/base/philox.h"
 #include "common/clock.h"
-#include "common/shown.h"
 #include "runtime/plan/types.h"
 #include "sample.h"
+#include "text_out.h"
 
 enum { BYTES = 256 };
 static const uint64_t stream = 0x74657874; /* stream of random numbers: "text" in ASCII */
@@ -206,108 +206,41 @@ static ampc_status next_token(Generation *t)
   if (!status && !t->checked && n < argument_of(t->program, block)->dim[1])
     status = check_causal(t, block, n);
   if (status) return status;
-  const Sampling how = {t->cmd->temperature, t->cmd->top_k};
-  if (sample_weights(t->logits, t->vocabulary, how, t->order))
+  uint64_t drawn = (uint64_t)(t->n - t->cmd->text.n);
+  double u = philox_uniform(t->program->seed, stream, drawn);
+  t->token[t->n] =
+      sample_token(&t->cmd->sampling, t->logits, t->vocabulary, t->token, t->n, u, t->order);
+  if (t->token[t->n] < 0)
     return ampc_fail(AMPC_RUN_FAILED,
                      "the logits after token %lld are not finite, so no token can be drawn",
                      (long long)(t->n - 1));
-  uint64_t drawn = (uint64_t)(t->n - t->cmd->text.n);
-  double u = philox_uniform(t->program->seed, stream, drawn);
-  t->token[t->n++] = sample_pick(t->logits, t->vocabulary, u);
+  t->n++;
   return AMPC_OK;
 }
 
 /* ---- the text ---- */
 
-typedef struct Written { /* the part of the text that has been printed */
-  int64_t n;
-  bool terminal;
-} Written;
-
-/* Prints the new end of the text of all tokens. Bytes of a character that is not whole yet, at the
- * end, wait. In a chat the text begins with the answer. */
-static ampc_status put_decoded(const Generation *t, Written *w, bool end)
-{
-  const PromptText *prompt = &t->cmd->text;
-  int64_t first = prompt->chat ? prompt->n : 0, n = t->n - first;
-  uint32_t *ids = malloc((size_t)(n + 1) * sizeof *ids);
-  char *text = NULL, escape[AMPC_ESCAPE_ROOM];
-  size_t size = 0;
-  for (int64_t i = 0; i < n && ids; i++) ids[i] = (uint32_t)t->token[first + i];
-  ampc_status status =
-      ids ? tokenizer_decode(prompt->tokenizer, ids, (size_t)n, false, &text, &size)
-          : ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
-  free(ids);
-  bool waits = !status && !end && size >= 3 && memcmp(text + size - 3, "\uFFFD", 3) == 0;
-  for (size_t i = (size_t)w->n, each; !status && !waits && i < size; i += each) {
-    each = ampc_character(text + i, size - i, escape);
-    bool shown = w->terminal && *escape && text[i] != '\n' && text[i] != '\t';
-    if (shown)
-      fputs(escape, stdout);
-    else
-      fwrite(text + i, 1, each, stdout);
-  }
-  if (!status && !waits && (int64_t)size > w->n) w->n = (int64_t)size;
-  free(text);
-  return status;
-}
-
-/* Prints whole UTF-8 characters, with control characters escaped so that the terminal does not
- * interpret them. An incomplete character waits for its remaining bytes, at most three. */
-static void put_shown(const Generation *t, Written *w, bool end)
-{
-  while (w->n < t->n) {
-    char bytes[5] = "", escape[AMPC_ESCAPE_ROOM];
-    size_t left = 0;
-    while (left < 4 && w->n + (int64_t)left < t->n) {
-      bytes[left] = (char)t->token[w->n + (int64_t)left];
-      left++;
-    }
-    unsigned char first = (unsigned char)bytes[0];
-    size_t wants = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-    if (left < wants && !end) return;
-    size_t size = ampc_character(bytes, left, escape);
-    bool keep = first == '\n' || first == '\t';
-    if (*escape && !keep)
-      fputs(escape, stdout);
-    else
-      fwrite(bytes, 1, size, stdout);
-    w->n += (int64_t)size;
-  }
-}
-
-static ampc_status put_text(const Generation *t, Written *w, bool end)
-{
-  if (t->cmd->text.tokenizer) {
-    ampc_status status = put_decoded(t, w, end);
-    if (status) return status;
-  } else if (!t->cmd->text.numbers && w->terminal) {
-    put_shown(t, w, end);
-  } else {
-    for (; w->n < t->n; w->n++)
-      if (t->cmd->text.numbers)
-        printf("%s%lld", w->n ? " " : "", (long long)t->token[w->n]);
-      else
-        putchar((int)t->token[w->n]);
-  }
-  if (end && (w->terminal || t->cmd->text.numbers || t->cmd->text.chat)) putchar('\n');
-  if (fflush(stdout) == 0 && !ferror(stdout)) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED, "standard output cannot be written");
-}
-
 ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
 {
   Generation t = {.rt = rt, .program = ampc_program_of(rt), .cmd = cmd};
-  Written w = {.terminal = isatty(STDOUT_FILENO)};
+  const PromptText *prompt = &cmd->text;
+  TextOut w = {.to = stdout,
+               .tokenizer = prompt->tokenizer,
+               .numbers = prompt->numbers,
+               .terminal = isatty(STDOUT_FILENO),
+               .first = prompt->chat ? prompt->n : 0,
+               .stop = cmd->stop,
+               .n_stops = cmd->n_stops};
+  w.line = w.terminal || prompt->numbers || prompt->chat;
   double begun = seconds_now();
   ampc_status status = text_open(&t);
-  if (!status) status = put_text(&t, &w, false);
+  if (!status) status = text_out_put(&w, t.token, t.n, false);
   uint32_t i = 0;
-  for (bool end = false; !end && !status; i++) {
+  for (bool end = false; !end && !w.stopped && !status; i++) {
     status = next_token(&t);
     bool stop = !status && t.token[t.n - 1] == cmd->text.stop;
     end = stop || i + 1 == cmd->generate;
-    if (!status) status = put_text(&t, &w, end);
+    if (!status) status = text_out_put(&w, t.token, t.n, end);
   }
   double taken = seconds_now() - begun;
   if (!status && !cmd->quiet)

@@ -38,7 +38,7 @@ static const struct {
 static int weights(double *x, double temperature, uint32_t top_k)
 {
   double order[N];
-  return sample_weights(x, N, (Sampling){temperature, top_k}, order);
+  return sample_weights(&(Sampling){temperature, top_k, 1, 0, 1}, x, N, NULL, 0, order);
 }
 
 static void check_torch(void)
@@ -82,7 +82,7 @@ static void check_draws(void)
   double x[N], room[N];
   int count[N] = {0};
   memcpy(x, logits, sizeof x);
-  CHECK(sample_weights(x, N, (Sampling){0.8, 5}, room) == 0);
+  CHECK(sample_weights(&(Sampling){0.8, 5, 1, 0, 1}, x, N, NULL, 0, room) == 0);
   for (uint64_t i = 0; i < DRAWS; i++) count[sample_pick(x, N, philox_uniform(7, 1, i))]++;
   for (int i = 0; i < N; i++) {
     double mean = DRAWS * x[i], bound = 5 * sqrt(mean * (1 - x[i]));
