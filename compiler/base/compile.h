@@ -27,6 +27,8 @@ typedef struct OpenText {
   uint32_t size; /* bytes */
 } OpenText;
 
+enum { DECODE_CHUNK = 64 }; /* tokens of a prompt that a decoder computes at once */
+
 typedef struct Options {
   const char *input;    /* path of the job; messages show it as given */
   const char *data_dir; /* root of data paths; NULL: the folder of the job */

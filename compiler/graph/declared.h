@@ -161,6 +161,8 @@ typedef struct BlockInfo {
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES];
   int64_t least[AMPC_MAX_SIZES], most[AMPC_MAX_SIZES], multiple[AMPC_MAX_SIZES]; /* of these dims */
+  int64_t context;    /* pass decode: as in ampc_block */
+  bool carries;
   uint32_t first_source, n_sources;
   int64_t work_bytes; /* pass memory */
   /* Pass plan: in_program: index of the program's block; variant: index of its variant. */

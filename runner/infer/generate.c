@@ -29,6 +29,7 @@ typedef struct Generation {
   int64_t vocabulary;
   void *in, *out; /* buffers for the argument and the result of a block */
   double *logits, *order;
+  int64_t first, done; /* decoder: tokens [first, done) are computed */
   bool checked; /* check_causal has run */
 } Generation;
 
@@ -86,6 +87,11 @@ static ampc_status check_block(const ampc_program *p, uint32_t block)
       name, out_text);
 }
 
+static bool is_decoder(const ampc_program *p)
+{
+  return p->blocks[0].context > 0;
+}
+
 static ampc_status check_prompt(const Generation *t)
 {
   const PromptText *prompt = &t->cmd->text;
@@ -103,7 +109,7 @@ static ampc_status check_prompt(const Generation *t)
           "--generate: %s %lld of the prompt is %lld; infer `%s` takes numbers below %lld",
           prompt->numbers || prompt->tokenizer ? "token" : "byte", (long long)i,
           (long long)prompt->at[i], name, (long long)t->vocabulary);
-  if (t->result->rank == 3 || prompt->n >= t->most) return AMPC_OK;
+  if (t->result->rank == 3 || prompt->n >= t->most || is_decoder(t->program)) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
       "--generate: the prompt has %lld tokens; infer `%s` reads %lld and returns the logits "
@@ -117,11 +123,12 @@ static ampc_status text_open(Generation *t)
   const ampc_program *p = t->program;
   int64_t most_out = 0;
   uint32_t count = 0;
-  for (uint32_t b = 0; b < p->n_blocks; b++) {
+  for (uint32_t b = 0; b < (is_decoder(p) ? 1 : p->n_blocks); b++) {
     ampc_status status = check_block(p, b);
     if (status) return status;
     t->result = result_of(p, b, &count);
-    int64_t length = argument_of(p, b)->dim[1], elements = ampc_output_elements(t->result);
+    int64_t context = p->blocks[b].context;
+    int64_t length = context ? context : argument_of(p, b)->dim[1], elements = ampc_output_elements(t->result);
     if (length > t->most) t->most = length;
     if (elements > most_out) most_out = elements;
   }
@@ -196,15 +203,36 @@ static ampc_status check_causal(Generation *t, uint32_t block, int64_t n)
       t->program->blocks[block].call, (long long)(n - 1));
 }
 
-/* Appends one token. If the text is longer than the longest block, the block reads only the last
- * tokens. */
-static ampc_status next_token(Generation *t)
+/* Computes the logits after the last token from all tokens of the longest block that fits. */
+static ampc_status ask_all(Generation *t)
 {
   int64_t n = t->n < t->most ? t->n : t->most;
   uint32_t block = block_for(t->program, n);
   ampc_status status = ask(t, block, n, 0);
   if (!status && !t->checked && n < argument_of(t->program, block)->dim[1])
     status = check_causal(t, block, n);
+  return status;
+}
+
+/* Continues the text with its new tokens. If it is longer than the decoder's context, the last
+ * tokens are a text that begins anew. */
+static ampc_status ask_decoder(Generation *t)
+{
+  int64_t first = t->n > t->most ? t->n - t->most : 0;
+  if (first != t->first) t->done = t->first = first;
+  ampc_status status =
+      ampc_decode(t->rt, t->token + first, t->done - first, t->n - first, t->out);
+  t->done = t->n;
+  for (int64_t i = 0; i < t->vocabulary && !status; i++)
+    t->logits[i] = number_load(t->result->dtype, t->program->real64, t->out, i);
+  return status;
+}
+
+/* Appends one token. If the text is longer than the longest block, the block reads only the last
+ * tokens. */
+static ampc_status next_token(Generation *t)
+{
+  ampc_status status = is_decoder(t->program) ? ask_decoder(t) : ask_all(t);
   if (status) return status;
   uint64_t drawn = (uint64_t)(t->n - t->cmd->text.n);
   double u = philox_uniform(t->program->seed, stream, drawn);

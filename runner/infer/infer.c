@@ -121,6 +121,8 @@ static const OptionRow infer_options[] = {
      .with = "generate", .without = "prompt-file"},
     {"prompt-file", 0, "FILE", "a file with the beginning: bytes, or tokens of 16 bits (.bin)",
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
+    {"no-cache", 0, NULL, "compute each token from all tokens before it", .kind = OPTION_flag,
+     FIELD(no_cache), .with = "generate"},
     {"tokenizer", 0, "FILE",
      "the prompt is text for this tokenizer.json or .model (default: that of the job's text or "
      "jsonl)",

@@ -37,7 +37,7 @@ typedef struct InferCommand {
   double low, high;
   uint32_t generate; /* 0: not given */
   const char *prompt, *prompt_file, *tokenizer, *template;
-  bool chat;
+  bool chat, no_cache;
   Sampling sampling;
   const char **stop; /* stop strings */
   uint32_t n_stops;

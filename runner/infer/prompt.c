@@ -202,6 +202,18 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   return status;
 }
 
+/* True if the length of the text is a dim of the job, so that a decoder can be derived. */
+static bool length_is_dim(const Compile *c, const Function *block)
+{
+  const TypeExpr *t = &block->params.at[0].type;
+  const Expr *e = t->n_dims == 2 ? t->dims[1] : NULL;
+  for (uint32_t i = 0; e && e->kind == EXPR_name && i < c->ast->n; i++) {
+    const Decl *d = c->ast->at[i];
+    if (d->kind == DECL_dim && strcmp(d->name.text, e->as.name) == 0) return true;
+  }
+  return false;
+}
+
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
 {
   if (block->params.n != 1)
@@ -210,6 +222,7 @@ ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
                      "i64[1, S]",
                      block->name.text, block->params.n);
   ampc_status status = read_prompt(cmd, c);
+  c->options.decode = cmd->no_cache || !length_is_dim(c, block) ? 0 : DECODE_CHUNK;
   c->options.text_from = cmd->text.n;
   c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;

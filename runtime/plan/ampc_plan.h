@@ -75,6 +75,8 @@ typedef struct ampc_block {
   ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name the dims. An infer
                                          block is compiled once for each choice of sizes; each
                                          compiled one is an ampc_block. ampc_infer_block finds it */
+  int64_t context; /* a block that continues a text, Note [decode]: most positions of the text; else 0 */
+  bool carries;    /* the same: its state is not only rows by position, so a chunk must be full */
   uint32_t first_source, n_sources;   /* in ampc_program.sources */
   uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; in STATE: ampc_metric_slots */
   uint32_t n_periods;

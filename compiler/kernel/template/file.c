@@ -178,8 +178,8 @@ static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);
   if (range >= 0) return range;
-  if (op_has(t->n, T_running) || t->n->op == OP_statistics || t->n->op == OP_check_index ||
-      t->n->op == OP_ranges)
+  if (op_has(t->n, T_running) || t->n->op == OP_store || t->n->op == OP_statistics ||
+      t->n->op == OP_check_index || t->n->op == OP_ranges)
     return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }

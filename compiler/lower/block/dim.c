@@ -185,7 +185,7 @@ static void ask_for_twin(Dim *d, int64_t to, int64_t *list)
 {
   enum { SHORT = 256 };
   int64_t length = ampc_round_up(SHORT, d->multiple);
-  while (length < to) length *= 2;
+  while (length < to && length < d->most) length *= 2;
   if (length > d->most) length = d->most;
   list[d->n_asked++] = length;
   if (length - d->multiple >= d->least)

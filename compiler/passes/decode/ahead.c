@@ -12,11 +12,11 @@ enum { MOST_ROWS = 1024, EDGE = 64 };
 
 /* ---- elements of constants ---- */
 
-typedef struct Place { /* an element: its index along each axis */
+typedef struct Element { /* an element: its index along each axis */
   int64_t at[MAX_RANK];
-} Place;
+} Element;
 
-static bool element(Decode *d, uint32_t id, const Place *p, double *out);
+static bool element(Decode *d, uint32_t id, const Element *p, double *out);
 
 static bool of_two(const Node *n, double a, double b, double *out)
 {
@@ -59,17 +59,17 @@ static bool of_one(const Node *n, double a, double *out)
 }
 
 /* Computes an element of input i, whose axes are counted from the right. */
-static bool operand(Decode *d, const Node *n, uint32_t i, const Place *p, double *out)
+static bool operand(Decode *d, const Node *n, uint32_t i, const Element *p, double *out)
 {
   const Node *x = &d->old[n->in[i].id];
-  Place own = {{0}};
+  Element own = {{0}};
   if (n->op == OP_full) return element(d, n->in[i].id, &own, out);
   for (uint32_t k = 0; k < x->rank; k++)
     own.at[k] = x->dim[k] == 1 ? 0 : p->at[k + n->rank - x->rank];
   return element(d, n->in[i].id, &own, out);
 }
 
-static int64_t flat(const Node *n, const Place *p)
+static int64_t flat(const Node *n, const Element *p)
 {
   int64_t at = 0;
   for (uint32_t k = 0; k < n->rank; k++) at = at * n->dim[k] + p->at[k];
@@ -77,10 +77,10 @@ static int64_t flat(const Node *n, const Place *p)
 }
 
 /* Computes an element of a view or move. */
-static bool moved(Decode *d, const Node *n, const Place *p, double *out)
+static bool moved(Decode *d, const Node *n, const Element *p, double *out)
 {
   const Node *x = &d->old[n->in[0].id];
-  Place own = *p;
+  Element own = *p;
   if (n->op == OP_reshape) {
     int64_t at = flat(n, p);
     for (uint32_t k = x->rank; k-- > 0; at /= x->dim[k]) own.at[k] = at % x->dim[k];
@@ -95,7 +95,7 @@ static bool moved(Decode *d, const Node *n, const Place *p, double *out)
   return element(d, n->in[0].id, &own, out);
 }
 
-static bool element(Decode *d, uint32_t id, const Place *p, double *out)
+static bool element(Decode *d, uint32_t id, const Element *p, double *out)
 {
   const Node *n = &d->old[id];
   double a, b, c;
@@ -126,7 +126,7 @@ static bool row_ahead(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64
   int64_t others = ir_elements(n) / n->dim[now] / n->dim[keys];
   for (int64_t k = row + 1; k < n->dim[keys]; k++)
     for (int64_t o = 0; o < others; o++) {
-      Place p;
+      Element p;
       double v;
       int64_t rest = o;
       for (uint32_t i = n->rank; i-- > 0;) {
@@ -177,7 +177,7 @@ static bool input_ahead(Decode *d, const Node *n, uint32_t i, uint32_t now, uint
   *out = own->ahead;
   if (own->kind == NOW) return own->is_ahead;
   if (ir_elements(x) == 1) {
-    Place p = {{0}};
+    Element p = {{0}};
     return element(d, n->in[i].id, &p, out);
   }
   bool both = now >= missing && keys >= missing && x->dim[now - missing] > 1 &&

@@ -129,6 +129,7 @@ void decode_store(Decode *d, uint32_t id, Value x, int axis)
   Cursor at = decode_cursor(d, &d->old[id]);
   Value in[] = {x, axis < 0 ? (Value){0} : d->position};
   at.why = WHY_state;
+  d->carries = d->carries || axis < 0;
   ir_append(d->c, &at, OP_store, in, 2,
             ATTRS({"param", {.i = d->state[id] - 1}}, {"axis", {.i = axis < 0 ? 0 : axis}}));
 }
@@ -235,13 +236,15 @@ static void keep_results(Graph *g)
   g->outputs.n = n;
 }
 
-static void name_blocks(Compile *c)
+static void set_blocks(const Decode *d)
 {
-  Graph *g = c->graph;
+  Graph *g = d->g;
   for (uint32_t i = 0; i < g->blocks.n; i++) {
     BlockInfo *b = &g->blocks.at[i];
-    b->name = arena_printf(c->arena, "%s.%s", b->call, i ? "prefill" : "step");
+    b->name = arena_printf(d->c->arena, "%s.%s", b->call, i ? "prefill" : "step");
     b->n_sizes = 0;
+    b->context = d->length;
+    b->carries = d->carries;
   }
 }
 
@@ -262,6 +265,6 @@ bool pass_decode(Compile *c)
   keep_results(g);
   int64_t chunk = c->options.decode < d.length ? c->options.decode : d.length;
   if (!derive_block(&d, 0, 1) || !derive_block(&d, 1, chunk)) return false;
-  name_blocks(c);
+  set_blocks(&d);
   return pass_simplify(c);
 }

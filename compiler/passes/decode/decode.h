@@ -39,6 +39,7 @@ typedef struct Decode {
   Value *picked[MAX_RANK];   /* CONST: the new positions along that axis; 0: not needed so far */
   uint32_t *state;           /* 1 + the buffer that keeps earlier positions; 0: none */
   uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
+  bool carries;              /* some state is not rows by position */
   Value position, positions; /* the first new position, i64[1]; all of them, i64[chunk] */
 } Decode;
 

@@ -233,6 +233,8 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .resume = from->resume,
                     .call = from->call,
                     .n_sizes = from->n_sizes,
+                    .context = from->context,
+                    .carries = from->carries,
                     .first_source = from->first_source,
                     .n_sources = from->n_sources,
                     .n_periods = from->n_periods};
@@ -303,7 +305,7 @@ static void param_spaces(Compile *c, ampc_program *p)
   int64_t align = param_align(g);
   bool ema = false;
   uint32_t copies = 0;
-  for (uint32_t i = 0; i < p->n_params; i++) {
+  for (uint32_t i = 0; i < share_params(g); i++) { /* with the state of a decoder */
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), align);
     int64_t bytes = param_bytes(c, &g->params.at[i]);
