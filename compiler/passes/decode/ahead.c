@@ -112,6 +112,7 @@ static bool element(Decode *d, uint32_t id, const Element *p, double *out)
     return moved(d, n, p, out);
   if (n->op == OP_where)
     return operand(d, n, 0, p, &c) && operand(d, n, c != 0 ? 1 : 2, p, out);
+  if (n->op == OP_full_like || n->op == OP_like) return operand(d, n, 1, p, out);
   if (n->n_in == 1) good = operand(d, n, 0, p, &a) && of_one(n, a, out);
   if (n->n_in == 2) good = operand(d, n, 0, p, &a) && operand(d, n, 1, p, &b) && of_two(n, a, b, out);
   if (good && dtype_is_float(n->dtype)) *out = rule_rounded(n->dtype, *out);

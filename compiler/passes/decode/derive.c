@@ -75,16 +75,21 @@ static Value aligned(Decode *d, const Node *n, uint32_t i, uint32_t now)
   return lacks ? d->map[v.id] : decode_pick(d, v.id, (uint32_t)axis);
 }
 
-/* Finds the axis of the new positions: the first one that an input has. Those of another axis are
- * keys: each new position meets all positions. */
-static uint32_t now_of_inputs(const Decode *d, const Node *n, int64_t *outer)
+/* Finds the axis of the new positions: that of an input that has keys, too, or else the first axis
+ * of positions. Those of another axis are keys: each new position meets all positions. */
+static uint32_t now_of_inputs(const Decode *d, uint32_t id, int64_t *outer)
 {
-  uint32_t now = MAX_RANK;
+  const Node *n = &d->old[id];
+  uint32_t now = 0;
+  *outer = 1;
+  while (now < n->rank && decode_share(d, id, now) <= 0) now++;
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!is_now(d, n, i)) continue;
     const Info *x = info_of(d, n->in[i]);
     uint32_t axis = x->now + n->rank - d->old[n->in[i].id].rank;
-    if (axis < now) now = axis, *outer = x->outer;
+    bool pairs = decode_keys(d, n->in[i].id, x->now) >= 0;
+    if (pairs || axis == now) now = axis, *outer = x->outer;
+    if (pairs) break;
   }
   return now;
 }
@@ -93,8 +98,8 @@ static bool derive_broadcast(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   Value in[n->n_in + 1];
-  int64_t outer = 1;
-  uint32_t now = now_of_inputs(d, n, &outer);
+  int64_t outer;
+  uint32_t now = now_of_inputs(d, id, &outer);
   if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
   for (uint32_t i = 0; i < n->n_in; i++)
     in[i] = n->in[i].id ? aligned(d, n, i, now) : (Value){0};
@@ -159,8 +164,8 @@ static bool derive_cat(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   Value in[n->n_in];
-  int64_t outer = 1;
-  uint32_t now = now_of_inputs(d, n, &outer);
+  int64_t outer;
+  uint32_t now = now_of_inputs(d, id, &outer);
   if (attr_int(n, "dim") == now) return refuse_op(d, id);
   for (uint32_t i = 0; i < n->n_in; i++) in[i] = aligned(d, n, i, now);
   return finish(d, id, in, now, outer);
