@@ -105,6 +105,25 @@ static void choose_tensor_tile(TileWalk *w, bool back)
   if (each * (sums + (back ? w->rows : w->rows / 2)) > MOST_KEPT) w->rows = 16;
 }
 
+/* A tile has the queries of the heads that share keys, and 32 keys. Returns false if the group is
+ * not attention of one query, or the operands do not fit in the shared memory of a GPU. */
+static bool choose_step(Compile *c, const Group *p, const Sizes *s, TileWalk *w)
+{
+  enum { KEYS = 32, ROWS = 8, SHARED_NUMBERS = 48 * 1024 / 4 };
+  const Graph *g = c->graph;
+  int64_t group = s->heads / s->kv_heads, widest = w->d_room > w->e_room ? w->d_room : w->e_room;
+  int64_t rows = ampc_round_up(group, ROWS), numbers = rows * (s->d + KEYS + 4) + KEYS * widest;
+  bool fits = attention_position(ir_node(g, p->anchor)).id && s->l == 1 &&
+              !attention_result(g, p, 1).id && numbers <= SHARED_NUMBERS;
+  if (!fits) return false;
+  w->step = true;
+  w->lanes = KEYS;
+  w->rows = rows;
+  w->query_split = 1;
+  w->query_units = s->n * s->kv_heads;
+  return true;
+}
+
 /* On the CPU the tile is 64 lanes by 32 rows for every head size: two tiles of 64 x 64 numbers and
  * a step fit in its caches, and 8 rows by 32 lanes fit in the vector registers. */
 TileWalk tile_walk(Compile *c, const Group *p)
@@ -117,6 +136,7 @@ TileWalk tile_walk(Compile *c, const Group *p)
   TileWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
   w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
   w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
+  if (choose_step(c, p, &s, &w)) return w;
   if (uses_tensor_cores(c, p, &s))
     choose_tensor_tile(&w, back);
   else if (!cpu)

@@ -196,6 +196,7 @@ void put_template(Template *t, const EmbeddedFile *file)
 const EmbeddedFile *kernel_file(const Kernel *k)
 {
   const OpInfo *op = op_of(ir_node(k->g, k->group->anchor));
+  if (k->part->tiles && k->part->tiles->step) return template_step_file(op);
   return k->part->tiles && k->part->tiles->tensor ? template_tensor_file(op) : template_file(op);
 }
 

@@ -58,6 +58,7 @@ extern const char template_shared[]; /* "update.cu" */
 void template_read(TemplateLines *out, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
 const EmbeddedFile *template_tensor_file(const OpInfo *op); /* for tensor cores */
+const EmbeddedFile *template_step_file(const OpInfo *op);   /* for one query */
 const char *template_begin(const EmbeddedFile *file); /* returns the text after its first comment */
 
 typedef struct Mark { /* @word or @!word */

@@ -190,16 +190,16 @@ static bool input_ahead(Decode *d, const Node *n, uint32_t i, uint32_t now, uint
  * for granted in what tokens compute. */
 static bool combine(const Node *n, const bool *known, const double *in, double *out)
 {
-  double none = -INFINITY;
   switch (n->op) {
   case OP_where:
     *out = in[known[0] && in[0] != 0 ? 1 : 2];
     return known[0] && known[in[0] != 0 ? 1 : 2];
   case OP_add:
-    if ((known[0] && in[0] == none) || (known[1] && in[1] == none)) return *out = none, true;
+    for (int i = 0; i < 2; i++)
+      if (known[i] && in[i] <= FAR_BELOW && !known[1 - i]) return *out = in[i], true;
     break;
   case OP_sub:
-    if (known[0] && in[0] == none) return *out = none, true;
+    if (known[0] && in[0] <= FAR_BELOW && !known[1]) return *out = in[0], true;
     break;
   case OP_mul:
   case OP_logical_and:

@@ -49,8 +49,9 @@ int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis)
   const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
   int64_t more = n->dim[axis] - m->dim[axis], share = more / (d->length - d->other);
   if (!more) return 0;
-  return share > 0 && share * d->length == n->dim[axis] && share * d->other == m->dim[axis] ? share
-                                                                                            : -1;
+  int64_t rest = n->dim[axis] - share * d->length;
+  bool fits = share > 0 && rest == m->dim[axis] - share * d->other;
+  return fits && (!rest || (share == 1 && rest < d->length)) ? share : -1;
 }
 
 int decode_keys(const Decode *d, uint32_t id, uint32_t now)
@@ -84,7 +85,8 @@ Node decode_copy(Decode *d, uint32_t id, const Value *in, int now)
   n.origin = n.after = (Value){0};
   if (now < 0 || !attr_find(op_of(&n), "rank", &at)) return n;
   memcpy(dim, n.dim, sizeof dim);
-  dim[now] = dim[now] / d->length * d->chunk;
+  int64_t share = dim[now] / d->length;
+  dim[now] = (share ? share : 1) * d->chunk;
   ir_set_shape(&n, dim);
   return n;
 }
@@ -101,37 +103,36 @@ Value decode_add(Decode *d, uint32_t id, Node *n)
 
 /* ---- state ---- */
 
-Value decode_state(Decode *d, uint32_t id, const int64_t *dim, uint32_t rank)
+Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint32_t rank)
 {
   const Node *old = &d->old[id];
   Cursor at = decode_cursor(d, old);
-  if (!d->state[id]) {
+  uint32_t index = d->first_state + d->n_states++; /* both programs need them in the same order */
+  if (index == d->g->params.n) {
     Parameter p = {.path = arena_printf(d->c->arena, "decode.%u", d->g->params.n),
                    .model = "",
                    .buffer = true,
                    .decodes = true,
-                   .dtype = old->dtype,
+                   .dtype = dtype,
                    .rank = (uint8_t)rank,
                    .of = -1,
                    .optimizer = -1,
                    .span = old->span};
     memcpy(p.dim, dim, rank * sizeof *dim);
     vec_push(d->c->arena, &d->g->params, p);
-    d->state[id] = d->g->params.n;
   }
-  int64_t index = d->state[id] - 1;
   at.why = WHY_storage;
   return ir_append(d->c, &at, OP_param, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
-void decode_store(Decode *d, uint32_t id, Value x, int axis)
+void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis)
 {
   Cursor at = decode_cursor(d, &d->old[id]);
   Value in[] = {x, axis < 0 ? (Value){0} : d->position};
   at.why = WHY_state;
   d->carries = d->carries || axis < 0;
   ir_append(d->c, &at, OP_store, in, 2,
-            ATTRS({"param", {.i = d->state[id] - 1}}, {"axis", {.i = axis < 0 ? 0 : axis}}));
+            ATTRS({"param", {.i = attr_int(ir_node(d->g, state), "index")}}, {"axis", {.i = axis < 0 ? 0 : axis}}));
 }
 
 Value decode_whole(Decode *d, uint32_t id)
@@ -139,13 +140,13 @@ Value decode_whole(Decode *d, uint32_t id)
   const Node *old = &d->old[id];
   if (d->info[id].kind == CONST) return d->map[id];
   if (d->whole[id].id) return d->whole[id];
-  if (d->info[id].outer != 1 && decode_share(d, id, d->info[id].now) != 1) {
-    decode_refuse(d, old, "its positions share an axis with something else",
+  if (d->info[id].early || old->dim[d->info[id].now] != d->length) {
+    decode_refuse(d, old, "all its positions are read, but they are moved or share an axis",
                   "keep positions in an axis of their own");
     return (Value){0};
   }
-  d->whole[id] = decode_state(d, id, old->dim, old->rank);
-  decode_store(d, id, d->map[id], (int)d->info[id].now);
+  d->whole[id] = decode_state(d, id, old->dtype, old->dim, old->rank);
+  decode_store(d, id, d->whole[id], d->map[id], (int)d->info[id].now);
   return d->whole[id];
 }
 
@@ -198,6 +199,9 @@ static bool derive_block(Decode *d, uint16_t block, int64_t chunk)
   d->chunk = chunk;
   d->map = arena_array(d->c->arena, Value, n);
   d->whole = arena_array(d->c->arena, Value, n);
+  d->settled = arena_array(d->c->arena, Value, n);
+  d->state = arena_array(d->c->arena, Value, n);
+  d->n_states = 0;
   for (uint32_t i = 0; i < MAX_RANK; i++) d->picked[i] = arena_array(d->c->arena, Value, n);
   d->loops = arena_array(d->c->arena, uint16_t, d->g->loops.n);
   set_sources(d);
@@ -214,6 +218,7 @@ static bool blocks_fit(Decode *d, uint32_t n_old)
   for (uint32_t id = d->first; id < d->end && good; id++) {
     const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
     good = n->op == m->op && n->rank == m->rank && n->n_in == m->n_in;
+    d->over[n->loop] |= d->g->loops.at[n->loop].count != d->g->loops.at[m->loop].count;
     for (uint32_t i = 0; i < n->n_in && good; i++)
       good = (n->in[i].id ? n->in[i].id - d->first + d->twin : 0) == m->in[i].id;
     if (good) continue;
@@ -258,9 +263,10 @@ bool pass_decode(Compile *c)
   while (d.end < r.n_old && r.old[d.end].block == 0) d.end++;
   d.twin = d.end;
   d.info = arena_array(c->arena, Info, r.n_old);
-  d.state = arena_array(c->arena, uint32_t, r.n_old);
+  d.first_state = g->params.n;
   d.length = g->sources.at[g->blocks.at[0].first_source].dim[1];
   d.other = g->sources.at[g->blocks.at[1].first_source].dim[1];
+  d.over = arena_array(c->arena, bool, g->loops.n);
   if (!blocks_fit(&d, r.n_old)) return false;
   keep_results(g);
   int64_t chunk = c->options.decode < d.length ? c->options.decode : d.length;

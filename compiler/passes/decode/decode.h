@@ -14,7 +14,9 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * number for each pair of a new position and any position. A reduction over the keys would see
  * later positions, unless these all have the same number, `ahead`, that adds nothing to the result:
  * -inf in front of a softmax, 0 in front of a sum. A mask of constants decides that: where() or a
- * sum with it. Its elements are computed here (ahead.c). */
+ * sum with it. Its elements are computed here (ahead.c). Masks add -inf, or numbers such as -1e9: up
+ * to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0. */
+#define FAR_BELOW (-1e4)
 typedef struct Info {
   Kind kind;
   uint32_t now;   /* NOW: the axis of the new positions */
@@ -23,6 +25,9 @@ typedef struct Info {
   bool looked;    /* CONST: is_ahead and ahead are known; for axes `now` and `keys` */
   uint32_t keys;
   double ahead;
+  int64_t early;  /* Note [early] in shift.c */
+  bool is_first;
+  double first;
 } Info;
 
 typedef struct Decode {
@@ -36,9 +41,12 @@ typedef struct Decode {
   Info *info;                /* the rest: by old id */
   Value *map;                /* the new value: CONST of all positions, else of the new ones */
   Value *whole;              /* NOW: all positions up to now; 0: not needed so far */
+  Value *settled;            /* NOW with rows in front: the rows at the new positions; the same */
   Value *picked[MAX_RANK];   /* CONST: the new positions along that axis; 0: not needed so far */
-  uint32_t *state;           /* 1 + the buffer that keeps earlier positions; 0: none */
+  Value *state;              /* of a carry: the buffer with its value after the last call */
+  uint32_t first_state, n_states; /* of the parameters: buffers; those that the program has so far */
   uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
+  bool *over;                /* by old loop: it has an iteration for each position */
   bool carries;              /* some state is not rows by position */
   Value position, positions; /* the first new position, i64[1]; all of them, i64[chunk] */
 } Decode;
@@ -48,8 +56,8 @@ typedef struct Decode {
 /* Reports E614: the block computes something that a step cannot continue. Returns false. */
 bool decode_refuse(Decode *d, const Node *n, const char *why, const char *help);
 bool decode_looks_ahead(Decode *d, const Node *n, const char *what);
-/* Returns how often the axis has all positions: 0: it has none; 1: S; 4: 4 S. -1: as no step could
- * divide it. */
+/* Returns how often the axis has all positions: 0: it has none; 1: S, or some more or less; 4: 4 S.
+ * -1: as no step could divide it. */
 int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis);
 /* Returns the axis of positions other than `now`; -1: none; -2: several. */
 int decode_keys(const Decode *d, uint32_t id, uint32_t now);
@@ -60,10 +68,11 @@ Cursor decode_cursor(const Decode *d, const Node *old);
 Node decode_copy(Decode *d, uint32_t id, const Value *in, int now);
 /* Adds the copy; its type stays that of the old node. */
 Value decode_add(Decode *d, uint32_t id, Node *n);
-/* Returns the buffer that keeps earlier positions for an old value: `rows` of them along `axis`. */
-Value decode_state(Decode *d, uint32_t id, const int64_t *dim, uint32_t rank);
-/* Adds the effect that stores x. axis -1: as a whole, else the rows at the new positions. */
-void decode_store(Decode *d, uint32_t id, Value x, int axis);
+/* Returns the buffer of this type and shape that keeps earlier positions for an old node. */
+Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint32_t rank);
+/* Adds the effect that stores x in such a buffer. axis -1: as a whole, else the rows at the new
+ * positions. */
+void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis);
 /* Returns all positions up to now of a NOW value, which its step stores; those of a CONST value. */
 Value decode_whole(Decode *d, uint32_t id);
 /* Returns `first` at position 0, else `later`. */
@@ -82,6 +91,16 @@ bool derive_crossing(Decode *d, uint32_t id);
 bool derive_in_loop(Decode *d, uint32_t id);
 
 /* ---- shift.c ---- */
+
+/* Returns a value at the new positions: one that is moved along them, with rows of earlier calls.
+ * {0} after a message. */
+Value decode_now(Decode *d, uint32_t id);
+/* Along the positions: padding, slices, numbers in front, convolutions, cumulative ops. */
+bool derive_pad(Decode *d, uint32_t id);
+bool derive_shift(Decode *d, uint32_t id);
+bool derive_prefix(Decode *d, uint32_t id);
+bool derive_conv(Decode *d, uint32_t id);
+bool derive_cumulative(Decode *d, uint32_t id);
 
 /* ---- ahead.c ---- */
 

@@ -37,12 +37,9 @@ static bool refuse_op(Decode *d, uint32_t id)
 /* Adds the node with these inputs. It is a NOW value along axis `now`. */
 static bool finish(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer)
 {
-  Info *x = &d->info[id];
   for (uint32_t i = 0; i < d->old[id].n_in; i++)
     if (d->old[id].in[i].id && !in[i].id) return false;
-  x->kind = NOW;
-  x->now = now;
-  x->outer = outer;
+  d->info[id] = (Info){.kind = NOW, .now = now, .outer = outer};
   Node n = decode_copy(d, id, in, (int)now);
   d->map[id] = decode_add(d, id, &n);
   return d->map[id].id != 0;
@@ -62,16 +59,17 @@ static bool keep(Decode *d, uint32_t id, Kind kind)
 
 /* ---- elementwise ops, and others whose inputs broadcast to one shape ---- */
 
-/* Returns input i of a node whose positions are along axis `now`. The axes of the input are those
- * of the node, counted from the right. */
-static Value aligned(Decode *d, const Node *n, uint32_t i, uint32_t now)
+/* Returns input i of a node of that rank whose positions are along axis `now`. The axes of the input
+ * are those of the node, counted from the right. */
+static Value aligned(Decode *d, uint32_t id, uint32_t i, uint32_t rank, uint32_t now)
 {
-  Value v = n->in[i];
+  Value v = d->old[id].in[i];
   const Node *x = &d->old[v.id];
   const Info *own = info_of(d, v);
-  int axis = (int)now - (int)n->rank + (int)x->rank;
+  int axis = (int)now - (int)rank + (int)x->rank;
   bool lacks = axis < 0 || x->dim[axis] == 1;
-  if (own->kind == NOW) return (int)own->now == axis ? d->map[v.id] : decode_whole(d, v.id);
+  if (own->kind == NOW && (int)own->now != axis) return decode_whole(d, v.id);
+  if (own->kind == NOW) return decode_now(d, v.id);
   return lacks ? d->map[v.id] : decode_pick(d, v.id, (uint32_t)axis);
 }
 
@@ -102,7 +100,7 @@ static bool derive_broadcast(Decode *d, uint32_t id)
   uint32_t now = now_of_inputs(d, id, &outer);
   if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
   for (uint32_t i = 0; i < n->n_in; i++)
-    in[i] = n->in[i].id ? aligned(d, n, i, now) : (Value){0};
+    in[i] = n->in[i].id ? aligned(d, id, i, n->rank, now) : (Value){0};
   if (!finish(d, id, in, now, outer)) return false;
   ahead_of_map(d, id, decode_keys(d, id, now));
   return true;
@@ -110,12 +108,15 @@ static bool derive_broadcast(Decode *d, uint32_t id)
 
 /* ---- moves and views of one input ---- */
 
+/* A view keeps the rows in front, and numbers that it does not change. */
 static bool derive_view(Decode *d, uint32_t id, uint32_t now, int64_t outer)
 {
-  const Info *from = info_of(d, d->old[id].in[0]);
-  d->info[id].is_ahead = from->is_ahead;
-  d->info[id].ahead = from->ahead;
-  return finish(d, id, &d->map[d->old[id].in[0].id], now, outer);
+  Info x = *info_of(d, d->old[id].in[0]);
+  if (!finish(d, id, &d->map[d->old[id].in[0].id], now, outer)) return false;
+  x.now = now;
+  x.outer = outer;
+  d->info[id] = x;
+  return true;
 }
 
 /* A reshape keeps the order of elements, so as many groups of positions as before follow each
@@ -125,8 +126,9 @@ static bool derive_reshape(Decode *d, uint32_t id)
   const Node *n = &d->old[id], *x = &d->old[n->in[0].id];
   const Info *from = info_of(d, n->in[0]);
   int64_t groups = dims_product(x->dim, from->now) * from->outer, before = 1;
+  int64_t all = decode_share(d, n->in[0].id, from->now) == 1 ? x->dim[from->now] : d->length;
   for (uint32_t i = 0; i < n->rank; before *= n->dim[i++])
-    if (groups % before == 0 && before * n->dim[i] % (groups * d->length) == 0 &&
+    if (groups % before == 0 && before * n->dim[i] % (groups * all) == 0 &&
         decode_share(d, id, i) > 0)
       return derive_view(d, id, i, groups / before);
   return refuse_op(d, id);
@@ -147,7 +149,9 @@ static bool derive_slice(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   const Info *from = info_of(d, n->in[0]);
   if (attr_int(n, "dim") != from->now) return derive_view(d, id, from->now, from->outer);
-  bool last = attr_int(n, "start") == d->length - 1 && n->dim[from->now] == 1;
+  bool last = attr_int(n, "start") == d->length - 1 && n->dim[from->now] == 1 && !from->early;
+  if (!last && attr_int(n, "step") == 1 && decode_share(d, id, from->now) == 1)
+    return derive_shift(d, id);
   if (!last)
     return decode_refuse(d, n, "it selects some of the positions",
                          "return the logits of all positions, or of the last one");
@@ -166,8 +170,8 @@ static bool derive_cat(Decode *d, uint32_t id)
   Value in[n->n_in];
   int64_t outer;
   uint32_t now = now_of_inputs(d, id, &outer);
-  if (attr_int(n, "dim") == now) return refuse_op(d, id);
-  for (uint32_t i = 0; i < n->n_in; i++) in[i] = aligned(d, n, i, now);
+  if (attr_int(n, "dim") == now) return derive_prefix(d, id);
+  for (uint32_t i = 0; i < n->n_in; i++) in[i] = aligned(d, id, i, n->rank, now);
   return finish(d, id, in, now, outer);
 }
 
@@ -176,12 +180,13 @@ static bool derive_select(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   uint32_t axis = (uint32_t)attr_int(n, "axis");
-  Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id]};
+  Value in[] = {d->map[n->in[0].id], decode_now(d, n->in[1].id)};
   const Info *x = info_of(d, n->in[0]), *index = info_of(d, n->in[1]);
   if (x->kind == CONST && index->kind == NOW)
     return finish(d, id, in, axis + index->now, index->outer);
   if (index->kind != CONST || x->now == axis || !is_plain(d, n->in[1])) return refuse_op(d, id);
   uint32_t more = d->old[n->in[1].id].rank;
+  in[0] = decode_now(d, n->in[0].id);
   return finish(d, id, in, x->now < axis ? x->now : x->now + more - 1, x->outer);
 }
 
@@ -198,6 +203,7 @@ static bool derive_move(Decode *d, uint32_t id)
   uint32_t at;
   bool along = attr_find(op_of(n), "dim", &at);
   bool same = along && n->rank == d->old[n->in[0].id].rank;
+  if (n->op == OP_pad && attr_int(n, "dim") == from->now) return derive_pad(d, id);
   if (!same || from->kind != NOW || n->attr[at].i == from->now) return refuse_op(d, id);
   return derive_broadcast(d, id);
 }
@@ -208,7 +214,7 @@ static bool derive_move(Decode *d, uint32_t id)
  * and to what is far below all scores. */
 static bool adds_nothing(const Node *n, double ahead)
 {
-  bool far = ahead <= -1e4;
+  bool far = ahead <= FAR_BELOW;
   switch (n->op) {
   case OP_sum:
     return ahead == 0;
@@ -247,10 +253,9 @@ static bool derive_row(Decode *d, uint32_t id)
   Value in[n->n_in];
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *own = &d->old[n->in[i].id];
-    bool fits = !n->in[i].id || is_plain(d, n->in[i]) || own->rank == x->rank;
-    if (!fits) return refuse_op(d, id);
-    in[i] = i && n->in[i].id ? aligned(d, x->rank == own->rank ? own : n, i, from->now)
-                             : d->map[n->in[i].id];
+    bool same = n->in[i].id && own->rank == x->rank, now = is_now(d, n, i);
+    if (!same && (now || !is_plain(d, n->in[i]))) return refuse_op(d, id);
+    in[i] = same ? aligned(d, id, i, x->rank, from->now) : d->map[n->in[i].id];
   }
   uint32_t now = from->now;
   for (uint32_t i = 0; i < from->now && n->rank < x->rank; i++) now -= worked >> i & 1;
@@ -279,9 +284,10 @@ static bool derive_scores(Decode *d, uint32_t id, const Operand *b)
 {
   const Node *n = &d->old[id];
   const Info *x = info_of(d, n->in[0]), *y = info_of(d, n->in[1]);
-  Value in[3] = {d->map[n->in[0].id], d->map[n->in[1].id]};
-  if (y->now == b->row) in[1] = decode_whole(d, n->in[1].id);
-  else if (y->now != 0 || x->now != 0 || b->rank < 3) return refuse_op(d, id);
+  Value in[3] = {decode_now(d, n->in[0].id)};
+  bool each = y->now == 0 && x->now == 0 && b->rank == 3; /* positions number the products */
+  if (y->now != b->row && !each) return refuse_op(d, id);
+  in[1] = each ? decode_now(d, n->in[1].id) : decode_whole(d, n->in[1].id);
   return finish(d, id, in, x->now, x->outer);
 }
 
@@ -314,9 +320,13 @@ static bool derive_product(Decode *d, uint32_t id)
     if (y->kind == NOW) return derive_scores(d, id, &b);
     if (!is_plain(d, n->in[1])) return refuse_op(d, id);
     uint32_t now = x->now == a.row && n->op == OP_gemm ? n->rank - 2u : x->now;
+    in[0] = decode_now(d, n->in[0].id);
     return finish(d, id, in, now, x->outer);
   }
-  if (y->now == b.row) return finish(d, id, in, n->rank - 1u, y->outer);
+  if (y->now == b.row) {
+    in[1] = decode_now(d, n->in[1].id);
+    return finish(d, id, in, n->rank - 1u, y->outer);
+  }
   bool by_row = y->now == b.depth && decode_share(d, n->in[0].id, a.row) == 1;
   if (!by_row) return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
   if (!ahead_of_const(d, n->in[0].id, a.row, a.depth, &ahead) || ahead != 0)
@@ -330,7 +340,7 @@ enum { QUERY, KEY, VALUE, MASK, POSITION };
 
 static bool excludes(const Node *mask, double ahead)
 {
-  return mask->dtype == AMPC_BOOL ? ahead == 0 : ahead <= -1e4;
+  return mask->dtype == AMPC_BOOL ? ahead == 0 : ahead <= FAR_BELOW;
 }
 
 /* Returns the mask for the new positions; 0 after a message. */
@@ -352,7 +362,7 @@ static bool derive_attention(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   bool causal = attr_int(n, "causal"), fixed = is_plain(d, n->in[KEY]) && is_plain(d, n->in[VALUE]);
-  Value in[5] = {d->map[n->in[QUERY].id], {0}, {0}, {0}, d->position};
+  Value in[5] = {decode_now(d, n->in[QUERY].id), {0}, {0}, {0}, d->position};
   if (!is_now(d, n, QUERY) || info_of(d, n->in[QUERY])->now != 1) return refuse_op(d, id);
   for (uint32_t i = KEY; i <= VALUE; i++) {
     const Info *x = info_of(d, n->in[i]);
@@ -370,6 +380,17 @@ static bool derive_attention(Decode *d, uint32_t id)
   d->info[id] = (Info){.kind = NOW, .now = 1, .outer = 1};
   d->map[id] = decode_add(d, id, &copy);
   return d->map[id].id != 0;
+}
+
+/* ---- ops along an axis ---- */
+
+static bool derive_along(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  if (!is_now(d, n, 0)) return refuse_op(d, id);
+  const Info *x = info_of(d, n->in[0]);
+  if (attr_int(n, "dim") == x->now) return derive_cumulative(d, id);
+  return decode_keys(d, n->in[0].id, x->now) < 0 ? derive_broadcast(d, id) : refuse_op(d, id);
 }
 
 /* ---- effects ---- */
@@ -394,7 +415,8 @@ static bool derive_output(Decode *d, uint32_t id)
   const Info *from = info_of(d, n->in[0]);
   if (d->block) return true; /* a prompt has no results */
   if (from->kind == CONST && !is_plain(d, n->in[0])) return refuse_op(d, id);
-  bool good = from->kind == NOW ? derive_view(d, id, from->now, from->outer) : keep(d, id, from->kind);
+  Value in = from->kind == NOW ? decode_now(d, n->in[0].id) : d->map[n->in[0].id];
+  bool good = from->kind == NOW ? finish(d, id, &in, from->now, from->outer) : keep(d, id, from->kind);
   if (good) d->g->outputs.at[attr_int(n, "index")].value = d->map[id];
   return good;
 }
@@ -411,6 +433,12 @@ static bool derive_source(Decode *d, uint32_t id)
   return true;
 }
 
+static bool derive_cast(Decode *d, uint32_t id)
+{
+  const Info *from = info_of(d, d->old[id].in[0]);
+  return derive_view(d, id, from->now, from->outer);
+}
+
 static bool derive_now(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -418,14 +446,17 @@ static bool derive_now(Decode *d, uint32_t id)
   case TMPL_alias:
     return n->op == OP_reshape ? derive_reshape(d, id) : derive_broadcast(d, id);
   case TMPL_map:
-    return derive_broadcast(d, id);
+    return op_has(n, T_casts) ? derive_cast(d, id) : derive_broadcast(d, id);
   case TMPL_move:
     return derive_move(d, id);
   case TMPL_row:
     return derive_row(d, id);
   case TMPL_gemm:
     return derive_product(d, id);
+  case TMPL_conv:
+    return is_now(d, n, 0) ? derive_conv(d, id) : refuse_op(d, id);
   default:
+    if (op_has(n, T_along)) return derive_along(d, id);
     return n->op == OP_attention ? derive_attention(d, id) : refuse_op(d, id);
   }
 }

@@ -5,7 +5,7 @@
 /* True if the loop has an iteration for each position. */
 static bool counts_positions(const Decode *d, uint16_t loop)
 {
-  return d->g->loops.at[loop].count == d->length;
+  return loop && d->over[loop];
 }
 
 static const Loop *of_node(const Decode *d, const Node *n)
@@ -49,7 +49,8 @@ static bool derive_carry(Decode *d, uint32_t id)
   if (!counts_positions(d, (uint16_t)attr_int(n, "loop"))) return add(d, id, &first, CONST);
   if (d->info[n->in[0].id].kind != CONST) return refuse_loop(d, n);
   if (of_node(d, n)->reversed) return decode_looks_ahead(d, n, "positions from the last one on");
-  Value in = decode_begins(d, n, first, decode_state(d, id, n->dim, n->rank));
+  d->state[id] = decode_state(d, id, n->dtype, n->dim, n->rank);
+  Value in = decode_begins(d, n, first, d->state[id]);
   return in.id && add(d, id, &in, TURN);
 }
 
@@ -66,7 +67,7 @@ static bool derive_turn(Decode *d, uint32_t id)
   const Info *x = &d->info[n->in[0].id];
   Value in = d->map[n->in[0].id];
   if (of_node(d, n)->reversed) return decode_looks_ahead(d, n, "positions from the last one on");
-  if (x->kind != CONST && (x->kind != NOW || x->now)) return refuse_loop(d, n);
+  if (x->kind != CONST && (x->kind != NOW || x->now || x->early)) return refuse_loop(d, n);
   if (x->kind == CONST) in = decode_pick(d, n->in[0].id, 0);
   return in.id && add(d, id, &in, TURN);
 }
@@ -76,7 +77,7 @@ static bool derive_next(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id]};
   if (!add(d, id, in, LAST)) return false;
-  decode_store(d, n->in[0].id, d->map[id], -1);
+  decode_store(d, id, d->state[n->in[0].id], d->map[id], -1);
   return true;
 }
 

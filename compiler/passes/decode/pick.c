@@ -93,7 +93,8 @@ static Value pick(Decode *d, uint32_t id, uint32_t axis)
 Value decode_pick(Decode *d, uint32_t id, uint32_t axis)
 {
   Value *out = &d->picked[axis][id];
-  if (!out->id && decode_share(d, id, axis) != 1)
+  bool whole = d->old[id].dim[axis] == d->length && decode_share(d, id, axis) == 1;
+  if (!out->id && !whole)
     decode_refuse(d, &d->old[id], "its positions share an axis with something else",
                   "keep positions in an axis of their own");
   else if (!out->id)
