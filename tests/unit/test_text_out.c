@@ -65,10 +65,11 @@ static void check_stops_of_bytes(void)
   check_bytes((TextOut){STOPS("bcd")}, "abc", "a||bc");                 /* N tokens, undecided */
   check_bytes((TextOut){STOPS("xyz"), .line = true}, "abc", "a|b|c\n"); /* it never comes */
   check_bytes((TextOut){STOPS("aab"), .line = true}, "aaaab", "a|||a|$\n");
-  check_bytes((TextOut){STOPS("aa")}, "aab", "a||ab");          /* half is of the prompt */
-  check_bytes((TextOut){STOPS("a")}, "aba", "a|b|$");           /* the prompt has it */
-  check_bytes((TextOut){STOPS("bcde", "c")}, "abcde", "a||$b"); /* the one that ends first */
-  check_bytes((TextOut){STOPS("c", "bc")}, "abc", "a||$");      /* the one that begins first */
+  check_bytes((TextOut){STOPS("b"), .line = true}, "abc", "a|$\n"); /* long before the end */
+  check_bytes((TextOut){STOPS("aa")}, "aab", "a||ab");              /* half is of the prompt */
+  check_bytes((TextOut){STOPS("a")}, "aba", "a|b|$");               /* the prompt has it */
+  check_bytes((TextOut){STOPS("bcde", "c")}, "abcde", "a||$b");     /* the one that ends first */
+  check_bytes((TextOut){STOPS("c", "bc")}, "abc", "a||$");          /* the one that begins first */
 }
 
 static void check_characters(void)
@@ -80,7 +81,8 @@ static void check_characters(void)
   check_bytes((TextOut){STOPS("\u00e9")}, "a\u00e9", "a||$");
   check_bytes((TextOut){STOPS("\u00e9")}, "a\u00e8", "a||\u00e8"); /* the same first byte */
   check_bytes((TextOut){STOPS("\u00e9"), .terminal = true}, "a\u00e8b", "a||\u00e8|b");
-  check_bytes((TextOut){STOPS("\xa9"), .terminal = true}, "a\u00e9",
+  check_bytes((TextOut){STOPS("\u00e9"), .terminal = true}, "\u00e9b", "|\u00e9|b");
+  check_bytes((TextOut){STOPS("\xa9"), .terminal = true}, "a\u00e9b",
               "a||$\\xc3"); /* its last byte */
 }
 
@@ -101,6 +103,9 @@ static void check_tokenizer(void)
   w = (TextOut){.tokenizer = tokenizer, STOPS("x", "<end>"), .line = true};
   CHECK_TOKENS(w, 1, "a|b|$\n", A, B, END);      /* a special token, which has no text */
   CHECK_TOKENS(w, 2, "a|b|$\n", A, END, B, END); /* the prompt has one */
+  CHECK_TOKENS(w, 1, "a||$\uFFFD\n", A, E_FIRST, END, B);
+  w = (TextOut){.tokenizer = tokenizer, STOPS("bc", "<end>")};
+  CHECK_TOKENS(w, 1, "a||$b", A, B, END, B); /* what waited is printed */
   CHECK_TOKENS(plain, 1, "a||b", A, END, B);
   w = (TextOut){.tokenizer = tokenizer, STOPS("\u010a")}; /* the file's way to write \n */
   CHECK_TOKENS(w, 1, "a|\n|b", A, LINE, B);
