@@ -139,7 +139,7 @@ static const OptionRow infer_options[] = {
     {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
      FIELD(sampling.top_k), .least = 1, .with = "generate"},
     {"top-p", 0, "P",
-     "draw among the fewest, most probable tokens with a sum of at least P (default 1: all)",
+     "draw among the smallest set of most probable tokens that sum to P or more (default 1: all)",
      .kind = OPTION_real, FIELD(sampling.top_p), .domain = AMPC_UNIT, .with = "generate"},
     {"min-p", 0, "P",
      "draw among tokens at least P times as probable as the most probable one (default 0: all)",

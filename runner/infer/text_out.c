@@ -91,7 +91,7 @@ static ampc_status put_text(TextOut *w, const int64_t *token, int64_t n, bool en
       size -= UNFINISHED;
   if (!w->begun) w->generated = size;
   size_t from = w->generated > w->shown ? w->generated : w->shown;
-  size_t decided = w->begun ? find_stop(w, text, from, size, &found) : size;
+  size_t decided = find_stop(w, text, from, size, &found);
   w->stopped = special || found;
   put_characters(w, text, end && !found ? size : decided, end || found);
   free(text);
