@@ -75,9 +75,11 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
   for (int lane = 0; lane < width; lane += 32) {
     int row = 0;
     for (; row + 8 <= used; row += 8)
-      tile_part(8, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step, b + lane);
+      tile_part(8, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
+                b + lane);
     for (; row < used; row++)
-      tile_part(1, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step, b + lane);
+      tile_part(1, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
+                b + lane);
   }
 }
 

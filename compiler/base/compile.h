@@ -46,7 +46,8 @@ typedef struct Options {
   /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;
-  int64_t decode; /* with text_to: pass decode makes programs for 1 and for this many tokens; or 0 */
+  int64_t
+      decode; /* with text_to: pass decode makes programs for 1 and for this many tokens; or 0 */
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
   int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */

@@ -38,10 +38,11 @@ static void tell_length(const TextModel *m, const InferCommand *cmd)
 {
   int64_t all = m->n + (int64_t)cmd->generate - 1;
   if (all > m->most && !cmd->quiet)
-    fprintf(stderr,
-            "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
-            "the last %lld alone, and take longer\n",
-            (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most);
+    fprintf(
+        stderr,
+        "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
+        "the last %lld alone, and take longer\n",
+        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most);
 }
 
 static void tell_times(const InferCommand *cmd, uint32_t tokens, double prompt, double taken)

@@ -1,8 +1,8 @@
 /* A language model and a text that grows.
  *
  * A decoder (ampc_decode) computes each token once. For a block without one, the whole text goes
- * through the block for each token. If its length is a dim, the block is compiled for a few lengths,
- * each twice the previous one; the shortest one that the text fits in is used. */
+ * through the block for each token. If its length is a dim, the block is compiled for a few
+ * lengths, each twice the previous one; the shortest one that the text fits in is used. */
 #include "text_model.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,24 +42,21 @@ static ampc_status check_block(const TextModel *m, uint32_t block)
   const char *name = p->blocks[block].call;
   ampc_type_text(in_text, in->dtype, in->rank, in->dim);
   if (in->rank != 2 || in->dim[0] != 1 || ampc_is_float(in->dtype) || in->dtype == AMPC_BOOL)
-    return ampc_fail(
-        AMPC_BAD_USAGE,
-        "%s: the argument of infer `%s` is %s; expected the tokens of one text: "
-        "i64[1, S], i32 or u8",
-        m->what, name, in_text);
-  if (count != 1)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "%s: infer `%s` has %u results; expected one, the logits", m->what, name,
-                     count);
+                     "%s: the argument of infer `%s` is %s; expected the tokens of one text: "
+                     "i64[1, S], i32 or u8",
+                     m->what, name, in_text);
+  if (count != 1)
+    return ampc_fail(AMPC_BAD_USAGE, "%s: infer `%s` has %u results; expected one, the logits",
+                     m->what, name, count);
   ampc_type_text(out_text, out->dtype, out->rank, out->dim);
   bool all = out->rank == 3 && out->dim[0] == 1 && out->dim[1] == in->dim[1];
   bool last = out->rank == 2 && out->dim[0] == 1;
   if (!ampc_is_float(out->dtype) || (!all && !last))
-    return ampc_fail(
-        AMPC_BAD_USAGE,
-        "%s: infer `%s` returns %s for %s; expected the logits after each token, "
-        "float[1, %lld, V], or after the last one, float[1, V]",
-        m->what, name, out_text, in_text, (long long)in->dim[1]);
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s: infer `%s` returns %s for %s; expected the logits after each token, "
+                     "float[1, %lld, V], or after the last one, float[1, V]",
+                     m->what, name, out_text, in_text, (long long)in->dim[1]);
   if (all || !p->blocks[block].n_sizes) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
@@ -104,12 +101,14 @@ ampc_status text_model_open(TextModel *m, const char *what, ampc_runtime *rt)
   m->out = malloc((size_t)(most_out * ampc_element_size(m->program, m->result->dtype)));
   m->logits = malloc(v * sizeof *m->logits);
   m->order = malloc(v * sizeof *m->order);
-  if (m->in && m->out && m->logits && m->order) return AMPC_OK;
-  return ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
+  if (!m->in || !m->out || !m->logits || !m->order)
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for text");
+  return text_model_is_decoder(m) ? ampc_sequence_begin(rt, &m->sequence) : AMPC_OK;
 }
 
 void text_model_close(TextModel *m)
 {
+  ampc_sequence_end(m->sequence);
   free(m->token);
   free(m->in);
   free(m->out);
@@ -131,9 +130,10 @@ ampc_status text_model_add(TextModel *m, const int64_t *token, int64_t n)
   return AMPC_OK;
 }
 
-void text_model_clear(TextModel *m)
+ampc_status text_model_clear(TextModel *m)
 {
   m->n = m->done = m->first = 0;
+  return m->sequence ? ampc_sequence_rewind(m->sequence, 0) : AMPC_OK;
 }
 
 /* ---- a token ---- */
@@ -178,8 +178,7 @@ static ampc_status check_causal(TextModel *m, uint32_t block, int64_t n)
   return ampc_fail(
       AMPC_BAD_USAGE,
       "%s: infer `%s` is not causal: its logits for token %lld depend on the tokens after it",
-      m->what,
-      m->program->blocks[block].call, (long long)(n - 1));
+      m->what, m->program->blocks[block].call, (long long)(n - 1));
 }
 
 /* Computes the logits after the last token from all tokens of the longest block that fits. */
@@ -198,9 +197,12 @@ static ampc_status ask_all(TextModel *m)
 static ampc_status ask_decoder(TextModel *m)
 {
   int64_t first = m->n > m->most ? m->n - m->most : 0;
-  if (first != m->first) m->done = m->first = first;
-  ampc_status status =
-      ampc_decode(m->rt, m->token + first, m->done - first, m->n - first, m->out);
+  ampc_status status = AMPC_OK;
+  if (first != m->first) {
+    status = ampc_sequence_rewind(m->sequence, 0);
+    m->done = m->first = first;
+  }
+  if (!status) status = ampc_sequence_next(m->sequence, m->token + m->done, m->n - m->done, m->out);
   m->done = m->n;
   for (int64_t i = 0; i < m->vocabulary && !status; i++)
     m->logits[i] = number_load(m->result->dtype, m->program->real64, m->out, i);

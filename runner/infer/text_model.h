@@ -11,14 +11,15 @@ typedef struct TextModel {
   int64_t most;                   /* tokens that the model reads: its context */
   int64_t vocabulary;
   int64_t *token, n, room; /* the text so far, n tokens */
-  int64_t first, done;     /* decoder: tokens [first, done) are computed */
+  ampc_sequence *sequence; /* of a decoder; else NULL */
+  int64_t first, done;     /* tokens [first, done) are in the sequence */
   void *in, *out;          /* buffers for the argument and the result of a block */
   double *logits, *order;  /* after the last token; room for sampling */
   bool checked;            /* whether later tokens matter, of a block without a decoder */
 } TextModel;
 
-/* Checks that the program is an infer block of tokens that returns logits, and begins an empty text.
- * The caller calls text_model_close in any case. */
+/* Checks that the program is an infer block of tokens that returns logits, and begins an empty
+ * text. The caller calls text_model_close in any case. */
 ampc_status text_model_open(TextModel *m, const char *what, ampc_runtime *rt);
 void text_model_close(TextModel *m);
 /* True if the program computes each token once. */
@@ -26,7 +27,7 @@ bool text_model_is_decoder(const TextModel *m);
 /* Appends tokens, which must be below `vocabulary`. */
 ampc_status text_model_add(TextModel *m, const int64_t *token, int64_t n);
 /* Forgets the text. */
-void text_model_clear(TextModel *m);
+ampc_status text_model_clear(TextModel *m);
 /* Computes the logits after the last token. If the text is longer than the context, the model reads
  * only the last tokens. */
 ampc_status text_model_read(TextModel *m);

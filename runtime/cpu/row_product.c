@@ -1,8 +1,8 @@
 /* Products of one row.
  *
  * Such a product reads each number of B once, so it takes as long as memory needs to deliver them.
- * oneDNN needs 16-bit operands widened on most processors: that moves five times as many bytes. Here
- * numbers are widened in registers. Columns are shared out to the threads of the pool. */
+ * oneDNN needs 16-bit operands widened on most processors: that moves five times as many bytes.
+ * Here numbers are widened in registers. Columns are shared out to the threads of the pool. */
 #include "row_product.h"
 #include <string.h>
 #include "common/level.h"
@@ -21,11 +21,11 @@ typedef struct Row {
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Defines NAME_columns(), which sums `n` columns from column j on. A number of B is `type`; a vector
- * of LANES of them is widened by WIDEN(NAME, pointer). If the columns of B are contiguous, ROWS of
- * them are summed at a time, with one vector of partial sums each; else ROWS rows of B are added to
- * all sums at a time. */
-#define WIDEN_f32(NAME, p)  (*(const NAME##_vector *)(const void *)(p))
+/* Defines NAME_columns(), which sums `n` columns from column j on. A number of B is `type`; a
+ * vector of LANES of them is widened by WIDEN(NAME, pointer). If the columns of B are contiguous,
+ * ROWS of them are summed at a time, with one vector of partial sums each; else ROWS rows of B are
+ * added to all sums at a time. */
+#define WIDEN_f32(NAME, p) (*(const NAME##_vector *)(const void *)(p))
 #define WIDEN_bf16(NAME, p)                                                                        \
   ((NAME##_vector)(__builtin_convertvector(*(const NAME##_half *)(const void *)(p), NAME##_word)   \
                    << 16))
@@ -46,16 +46,16 @@ static inline float widened(uint16_t x)
   typedef uint16_t NAME##_half __attribute__((vector_size(2 * (LANES)), aligned(2), may_alias));
 
 #define COLUMN_FUNCTIONS(NAME, TYPE, type, ATTRIBUTE, LANES)                                       \
-  ATTRIBUTE INLINE void NAME##_##TYPE##_dots(const float *a, const type *b, int64_t ld,            \
-                                             int64_t k, int rows, float *sum)                      \
+  ATTRIBUTE INLINE void NAME##_##TYPE##_dots(const float *a, const type *b, int64_t ld, int64_t k, \
+                                             int rows, float *sum)                                 \
   {                                                                                                \
     NAME##_vector part[ROWS][2] = {0};                                                             \
     int64_t d = 0;                                                                                 \
     for (; d + 2 * (LANES) <= k; d += 2 * (LANES))                                                 \
       for (int r = 0; r < rows; r++) {                                                             \
         part[r][0] += WIDEN_f32(NAME, a + d) * WIDEN_##TYPE(NAME, b + r * ld + d);                 \
-        part[r][1] += WIDEN_f32(NAME, a + d + (LANES)) *                                           \
-                      WIDEN_##TYPE(NAME, b + r * ld + d + (LANES));                                \
+        part[r][1] +=                                                                              \
+            WIDEN_f32(NAME, a + d + (LANES)) * WIDEN_##TYPE(NAME, b + r * ld + d + (LANES));       \
       }                                                                                            \
     for (int r = 0; r < rows; r++) {                                                               \
       NAME##_vector both = part[r][0] + part[r][1];                                                \
@@ -84,12 +84,10 @@ static inline float widened(uint16_t x)
     int64_t ld = g->ldb, k = g->k, j = 0, d = 0;                                                   \
     for (; g->trans_b && j + ROWS <= n; j += ROWS)                                                 \
       NAME##_##TYPE##_dots(o->a, b + j * ld, ld, k, ROWS, sum + j);                                \
-    for (; g->trans_b && j < n; j++)                                                               \
-      NAME##_##TYPE##_dots(o->a, b + j * ld, ld, k, 1, sum + j);                                   \
+    for (; g->trans_b && j < n; j++) NAME##_##TYPE##_dots(o->a, b + j * ld, ld, k, 1, sum + j);    \
     if (g->trans_b) return;                                                                        \
     memset(sum, 0, (size_t)n * sizeof *sum);                                                       \
-    for (; d + ROWS <= k; d += ROWS)                                                               \
-      NAME##_##TYPE##_adds(o->a + d, b + d * ld, ld, ROWS, n, sum);                                \
+    for (; d + ROWS <= k; d += ROWS) NAME##_##TYPE##_adds(o->a + d, b + d * ld, ld, ROWS, n, sum); \
     for (; d < k; d++) NAME##_##TYPE##_adds(o->a + d, b + d * ld, ld, 1, n, sum);                  \
   }
 
@@ -123,8 +121,7 @@ static void store(const Row *o, int64_t j, int64_t n, float *sum)
   if (g->accumulate) memcpy(more, c, (size_t)n * sizeof *more);
   for (int64_t i = 0; g->accumulate && i < n; i++) sum[i] += more[i];
   const char *bias = o->at->bias;
-  if (g->has_bias)
-    convert_widen(g->bias_type, bias + j * ampc_dtype_size(g->bias_type), more, n);
+  if (g->has_bias) convert_widen(g->bias_type, bias + j * ampc_dtype_size(g->bias_type), more, n);
   for (int64_t i = 0; g->has_bias && i < n; i++) sum[i] += more[i];
   convert_narrow(g->c_type, sum, c, n);
 }

@@ -179,8 +179,8 @@ static bool find_dims(Lower *l, Choice *x, const Expr *e)
   return find_dims(l, x, e->as.binary.left) && find_dims(l, x, e->as.binary.right);
 }
 
-/* Chooses the length of the shortest text that fits, a power of two times the least, and another one
- * for pass decode to compare with. */
+/* Chooses the length of the shortest text that fits, a power of two times the least, and another
+ * one for pass decode to compare with. */
 static void ask_for_twin(Dim *d, int64_t to, int64_t *list)
 {
   enum { SHORT = 256 };

@@ -21,23 +21,56 @@ static bool element(Decode *d, uint32_t id, const Element *p, double *out);
 static bool of_two(const Node *n, double a, double b, double *out)
 {
   switch (n->op) {
-  case OP_add: *out = a + b; break;
-  case OP_sub: *out = a - b; break;
-  case OP_mul: *out = a * b; break;
-  case OP_div: *out = a / b; break;
-  case OP_floor_divide: *out = floor(a / b); break;
-  case OP_remainder: *out = a - b * floor(a / b); break;
-  case OP_minimum: *out = fmin(a, b); break;
-  case OP_maximum: *out = fmax(a, b); break;
-  case OP_eq: *out = a == b; break;
-  case OP_ne: *out = a != b; break;
-  case OP_lt: *out = a < b; break;
-  case OP_le: *out = a <= b; break;
-  case OP_gt: *out = a > b; break;
-  case OP_ge: *out = a >= b; break;
-  case OP_logical_and: *out = (int64_t)a & (int64_t)b; break;
-  case OP_logical_or: *out = (int64_t)a | (int64_t)b; break;
-  default: return false;
+  case OP_add:
+    *out = a + b;
+    break;
+  case OP_sub:
+    *out = a - b;
+    break;
+  case OP_mul:
+    *out = a * b;
+    break;
+  case OP_div:
+    *out = a / b;
+    break;
+  case OP_floor_divide:
+    *out = floor(a / b);
+    break;
+  case OP_remainder:
+    *out = a - b * floor(a / b);
+    break;
+  case OP_minimum:
+    *out = fmin(a, b);
+    break;
+  case OP_maximum:
+    *out = fmax(a, b);
+    break;
+  case OP_eq:
+    *out = a == b;
+    break;
+  case OP_ne:
+    *out = a != b;
+    break;
+  case OP_lt:
+    *out = a < b;
+    break;
+  case OP_le:
+    *out = a <= b;
+    break;
+  case OP_gt:
+    *out = a > b;
+    break;
+  case OP_ge:
+    *out = a >= b;
+    break;
+  case OP_logical_and:
+    *out = (int64_t)a & (int64_t)b;
+    break;
+  case OP_logical_or:
+    *out = (int64_t)a | (int64_t)b;
+    break;
+  default:
+    return false;
   }
   return true;
 }
@@ -45,15 +78,28 @@ static bool of_two(const Node *n, double a, double b, double *out)
 static bool of_one(const Node *n, double a, double *out)
 {
   switch (n->op) {
-  case OP_cast: *out = n->dtype == AMPC_BOOL ? a != 0 : dtype_is_integer(n->dtype) ? trunc(a) : a; break;
+  case OP_cast:
+    *out = n->dtype == AMPC_BOOL ? a != 0 : dtype_is_integer(n->dtype) ? trunc(a) : a;
+    break;
   case OP_full:
   case OP_copy:
-  case OP_expand: *out = a; break;
-  case OP_neg: *out = -a; break;
-  case OP_abs: *out = fabs(a); break;
-  case OP_log: *out = log(a); break;
-  case OP_logical_not: *out = a == 0; break;
-  default: return false;
+  case OP_expand:
+    *out = a;
+    break;
+  case OP_neg:
+    *out = -a;
+    break;
+  case OP_abs:
+    *out = fabs(a);
+    break;
+  case OP_log:
+    *out = log(a);
+    break;
+  case OP_logical_not:
+    *out = a == 0;
+    break;
+  default:
+    return false;
   }
   return true;
 }
@@ -110,11 +156,11 @@ static bool element(Decode *d, uint32_t id, const Element *p, double *out)
   }
   if (op_of(n)->tmpl == TMPL_alias || op_has(n, T_permutes) || n->op == OP_slice)
     return moved(d, n, p, out);
-  if (n->op == OP_where)
-    return operand(d, n, 0, p, &c) && operand(d, n, c != 0 ? 1 : 2, p, out);
+  if (n->op == OP_where) return operand(d, n, 0, p, &c) && operand(d, n, c != 0 ? 1 : 2, p, out);
   if (n->op == OP_full_like || n->op == OP_like) return operand(d, n, 1, p, out);
   if (n->n_in == 1) good = operand(d, n, 0, p, &a) && of_one(n, a, out);
-  if (n->n_in == 2) good = operand(d, n, 0, p, &a) && operand(d, n, 1, p, &b) && of_two(n, a, b, out);
+  if (n->n_in == 2)
+    good = operand(d, n, 0, p, &a) && operand(d, n, 1, p, &b) && of_two(n, a, b, out);
   if (good && dtype_is_float(n->dtype)) *out = rule_rounded(n->dtype, *out);
   return good;
 }
@@ -181,8 +227,8 @@ static bool input_ahead(Decode *d, const Node *n, uint32_t i, uint32_t now, uint
     Element p = {{0}};
     return element(d, n->in[i].id, &p, out);
   }
-  bool both = now >= missing && keys >= missing && x->dim[now - missing] > 1 &&
-              x->dim[keys - missing] > 1;
+  bool both =
+      now >= missing && keys >= missing && x->dim[now - missing] > 1 && x->dim[keys - missing] > 1;
   return both && ahead_of_const(d, n->in[i].id, now - missing, keys - missing, out);
 }
 

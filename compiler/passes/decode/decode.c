@@ -132,7 +132,8 @@ void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis)
   at.why = WHY_state;
   d->carries = d->carries || axis < 0;
   ir_append(d->c, &at, OP_store, in, 2,
-            ATTRS({"param", {.i = attr_int(ir_node(d->g, state), "index")}}, {"axis", {.i = axis < 0 ? 0 : axis}}));
+            ATTRS({"param", {.i = attr_int(ir_node(d->g, state), "index")}},
+                  {"axis", {.i = axis < 0 ? 0 : axis}}));
 }
 
 Value decode_whole(Decode *d, uint32_t id)

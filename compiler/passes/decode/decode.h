@@ -14,18 +14,19 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * number for each pair of a new position and any position. A reduction over the keys would see
  * later positions, unless these all have the same number, `ahead`, that adds nothing to the result:
  * -inf in front of a softmax, 0 in front of a sum. A mask of constants decides that: where() or a
- * sum with it. Its elements are computed here (ahead.c). Masks add -inf, or numbers such as -1e9: up
- * to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0. */
+ * sum with it. Its elements are computed here (ahead.c). Masks add -inf, or numbers such as -1e9:
+ * up to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0.
+ */
 #define FAR_BELOW (-1e4)
 typedef struct Info {
   Kind kind;
-  uint32_t now;   /* NOW: the axis of the new positions */
-  int64_t outer;  /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
-  bool is_ahead;  /* all elements with a key after the position are `ahead` */
-  bool looked;    /* CONST: is_ahead and ahead are known; for axes `now` and `keys` */
+  uint32_t now;  /* NOW: the axis of the new positions */
+  int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
+  bool is_ahead; /* all elements with a key after the position are `ahead` */
+  bool looked;   /* CONST: is_ahead and ahead are known; for axes `now` and `keys` */
   uint32_t keys;
   double ahead;
-  int64_t early;  /* Note [early] in shift.c */
+  int64_t early; /* Note [early] in shift.c */
   bool is_first;
   double first;
 } Info;
@@ -34,17 +35,19 @@ typedef struct Decode {
   Compile *c;
   Graph *g;
   const Node *old; /* the nodes before the pass */
-  uint32_t first, end, twin; /* nodes of the block are [first, end); those of the twin begin at twin */
-  int64_t length, other;     /* positions of the block, of the twin */
-  int64_t chunk;             /* new positions of the program that is being made */
-  uint16_t block;            /* its block */
-  Info *info;                /* the rest: by old id */
-  Value *map;                /* the new value: CONST of all positions, else of the new ones */
-  Value *whole;              /* NOW: all positions up to now; 0: not needed so far */
-  Value *settled;            /* NOW with rows in front: the rows at the new positions; the same */
-  Value *picked[MAX_RANK];   /* CONST: the new positions along that axis; 0: not needed so far */
-  Value *state;              /* of a carry: the buffer with its value after the last call */
-  uint32_t first_state, n_states; /* of the parameters: buffers; those that the program has so far */
+  uint32_t first, end,
+      twin;              /* nodes of the block are [first, end); those of the twin begin at twin */
+  int64_t length, other; /* positions of the block, of the twin */
+  int64_t chunk;         /* new positions of the program that is being made */
+  uint16_t block;        /* its block */
+  Info *info;            /* the rest: by old id */
+  Value *map;            /* the new value: CONST of all positions, else of the new ones */
+  Value *whole;          /* NOW: all positions up to now; 0: not needed so far */
+  Value *settled;        /* NOW with rows in front: the rows at the new positions; the same */
+  Value *picked[MAX_RANK]; /* CONST: the new positions along that axis; 0: not needed so far */
+  Value *state;            /* of a carry: the buffer with its value after the last call */
+  uint32_t first_state,
+      n_states;              /* of the parameters: buffers; those that the program has so far */
   uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
   bool *over;                /* by old loop: it has an iteration for each position */
   bool carries;              /* some state is not rows by position */

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char plain_help[] = "`amp infer --no-cache` computes each token from all tokens before it";
+static const char plain_help[] =
+    "`amp infer --no-cache` computes each token from all tokens before it";
 
 static const Info *info_of(const Decode *d, Value v)
 {
@@ -59,8 +60,8 @@ static bool keep(Decode *d, uint32_t id, Kind kind)
 
 /* ---- elementwise ops, and others whose inputs broadcast to one shape ---- */
 
-/* Returns input i of a node of that rank whose positions are along axis `now`. The axes of the input
- * are those of the node, counted from the right. */
+/* Returns input i of a node of that rank whose positions are along axis `now`. The axes of the
+ * input are those of the node, counted from the right. */
 static Value aligned(Decode *d, uint32_t id, uint32_t i, uint32_t rank, uint32_t now)
 {
   Value v = d->old[id].in[i];
@@ -328,7 +329,8 @@ static bool derive_product(Decode *d, uint32_t id)
     return finish(d, id, in, n->rank - 1u, y->outer);
   }
   bool by_row = y->now == b.depth && decode_share(d, n->in[0].id, a.row) == 1;
-  if (!by_row) return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
+  if (!by_row)
+    return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
   if (!ahead_of_const(d, n->in[0].id, a.row, a.depth, &ahead) || ahead != 0)
     return decode_looks_ahead(d, n, later);
   return derive_weighted(d, id, true, a.row);
@@ -416,7 +418,8 @@ static bool derive_output(Decode *d, uint32_t id)
   if (d->block) return true; /* a prompt has no results */
   if (from->kind == CONST && !is_plain(d, n->in[0])) return refuse_op(d, id);
   Value in = from->kind == NOW ? decode_now(d, n->in[0].id) : d->map[n->in[0].id];
-  bool good = from->kind == NOW ? finish(d, id, &in, from->now, from->outer) : keep(d, id, from->kind);
+  bool good =
+      from->kind == NOW ? finish(d, id, &in, from->now, from->outer) : keep(d, id, from->kind);
   if (good) d->g->outputs.at[attr_int(n, "index")].value = d->map[id];
   return good;
 }

@@ -12,7 +12,8 @@ static Value select_rows(Decode *d, const Node *like, Value v, uint32_t axis, in
   Cursor at = decode_cursor(d, like);
   Value index = d->positions;
   if (start) index = ir_binary(d->c, &at, OP_add, index, ir_integer(d->c, &at, start));
-  return ir_append(d->c, &at, OP_index_select, (Value[]){v, index}, 2, ATTRS({"axis", {.i = axis}}));
+  return ir_append(d->c, &at, OP_index_select, (Value[]){v, index}, 2,
+                   ATTRS({"axis", {.i = axis}}));
 }
 
 static Value numbers(Decode *d, const Cursor *at, const int64_t *dim, uint32_t rank, int64_t times)
@@ -43,8 +44,8 @@ static Value pick_indices(Decode *d, const Node *n, uint32_t axis)
   return ir_binary(d->c, &at, OP_add, before, sum);
 }
 
-/* Finds the axis of input i that becomes `axis` of the node. Returns -1 if the input lacks it, -2 if
- * the op does more than that. */
+/* Finds the axis of input i that becomes `axis` of the node. Returns -1 if the input lacks it, -2
+ * if the op does more than that. */
 static int input_axis(const Decode *d, const Node *n, uint32_t i, uint32_t axis)
 {
   const Node *x = &d->old[n->in[i].id];

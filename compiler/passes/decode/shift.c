@@ -5,8 +5,8 @@
  * position u - early alone, and the chunk at position p computes the rows from p + early on. The
  * first `early` rows depend on no token. If all of them are one number, it is `first`. Slices move
  * rows back, and windows of convolutions, which end at the newest row, too. Rows that are before
- * those of the chunk are state: the last rows of the call before, at position 0 the number. No value
- * moves to the other side, where rows would depend on later tokens. */
+ * those of the chunk are state: the last rows of the call before, at position 0 the number. No
+ * value moves to the other side, where rows would depend on later tokens. */
 #include "decode.h"
 #include <math.h>
 #include <string.h>
@@ -26,13 +26,15 @@ static bool is_uniform(const Decode *d, uint32_t id, double *out)
 
 static Value slice(Decode *d, const Cursor *at, Value v, uint32_t axis, int64_t start, int64_t n)
 {
-  return ir_append(d->c, at, OP_slice, &v, 1,
-                   ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = start + n}}));
+  return ir_append(
+      d->c, at, OP_slice, &v, 1,
+      ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = start + n}}));
 }
 
 /* Returns x with `rows` earlier rows in front along `axis`, and keeps the last ones. `id`: the old
  * node to which the state belongs; first: the rows before position 0. */
-static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_t rows, double first)
+static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_t rows,
+                          double first)
 {
   Node n = *ir_node(d->g, x);
   Cursor at = decode_cursor(d, &d->old[id]);
@@ -64,7 +66,8 @@ Value decode_now(Decode *d, uint32_t id)
 
 /* ---- ops ---- */
 
-static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool is_first, double first)
+static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool is_first,
+                    double first)
 {
   if (early < 0) return decode_looks_ahead(d, &d->old[id], "rows after its position");
   d->info[id] = d->info[from];

@@ -309,9 +309,9 @@ static void param_spaces(Compile *c, ampc_program *p)
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), align);
     int64_t bytes = param_bytes(c, &g->params.at[i]);
+    int64_t *space = &p->space_bytes[param_space(&g->params.at[i])];
     if (q->buffer)
-      p->space_bytes[AMPC_BUFFER] =
-          most(p->space_bytes[AMPC_BUFFER], q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));
+      *space = most(*space, q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));
     else
       elements = most(elements, end);
     if (q->optimizer >= 0) trained = most(trained, end);
