@@ -30,13 +30,13 @@
 
 bool decode_refuse(Decode *d, const Node *n, const char *why, const char *help)
 {
-  diag_error(d->c, E614, n->span, "%s cannot be computed token by token: %s", op_of(n)->name, why);
+  diag_error(d->c, E614, n->span, "this cannot be computed token by token: %s", why);
   return diag_help(d->c, "%s", help);
 }
 
 bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 {
-  diag_error(d->c, E614, n->span, "%s looks ahead: it reads %s", op_of(n)->name, what);
+  diag_error(d->c, E614, n->span, "this looks ahead: it reads %s", what);
   return diag_help(d->c, "a token must depend on the tokens before it alone: a causal mask "
                          "(`is_causal=true`), padding in front only, no mean over all tokens");
 }
