@@ -32,6 +32,7 @@ ROOMS = {
     "compiler/rules": "graph",
     "compiler/command": "graph rules",
     "compiler/passes": "command graph rules",
+    "compiler/passes/decode": "graph passes rules",
     "compiler/passes/fuse": "command passes rules",
     "compiler/passes/memory": "command graph passes",
     "compiler/passes/plan": "command graph passes passes/memory",
