@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "ampc_rt.h"
-#include "common/bytes.h"
 #include "common/file.h"
 #include "common/pattern.h"
 #include "compiler/driver.h"
@@ -20,7 +19,6 @@
 #include "runtime/base/convert.h"
 #include "runtime/state/gguf.h"
 
-enum { MOST_FREQUENCIES = 512 };
 static const FileKind file_gguf = {"GGUF file", 0, "GGUF", 4, FILE_NO_ROLE};
 
 typedef struct Tensor {
@@ -186,14 +184,19 @@ static const char *name_tensors(Making *m, const Graph *g, Loading *x)
 }
 
 /* Finds the architecture that computes what the block does. */
-static ampc_status find_architecture(Making *m, const Graph *g)
+static ampc_status find_architecture(Making *m, Compile *small)
 {
+  const Graph *g = small->graph;
   const char *unknown = "", *known = "", *why = NULL;
   uint32_t fewest = UINT32_MAX;
+  for (uint32_t i = 0; i < g->params.n; i++)
+    if (g->params.at[i].adapts)
+      return refuse(m, "it has adapters: write their sum with the weights by `amp weights --merge "
+                       "JOB IN OUT`, then export the job without `adapt`, with --weights OUT");
   for (uint32_t i = 0; (m->architecture = gguf_architecture(m->arena, i)); i++) {
     TensorFile file = {.fd = -1, .header = json_pack("{s:{}}", "__metadata__")};
     Loading x = {.files = &file, .n_files = 1};
-    const char *text, *other = name_tensors(m, g, &x), *says = NULL;
+    const char *text, *other = name_tensors(m, g, &x), *says;
     uint32_t at, count = UINT32_MAX - 1;
     known = arena_printf(m->arena, "%s %s", known, m->architecture);
     if (other) {
@@ -214,11 +217,12 @@ static ampc_status find_architecture(Making *m, const Graph *g)
     if (status)
       says = arena_strdup(m->arena, ampc_last_error());
     else if (!*(says = differences(m, text, &count)))
-      says = arena_printf(m->arena, "line %u computes something else",
-                          diag_place(m->c, ir_node(g, (Value){at})->span).line);
-    if (count <= fewest)
-      why = arena_printf(m->arena, "llama.cpp's %s computes something else: %s", m->architecture,
-                         says);
+      says = arena_printf(m->arena, "line %u",
+                          diag_user_place(small, ir_node(g, (Value){at})->span).line);
+    if (!status)
+      says = arena_printf(m->arena, "llama.cpp's %s computes something else: %s", m->architecture,
+                          says);
+    if (!why || count < fewest) why = says;
     fewest = count < fewest ? count : fewest;
     folder_close(&m->folder);
     json_decref(m->meta);
@@ -413,11 +417,6 @@ static ampc_status open_weights(Making *m, const Function *block, const char *we
   if (!compile_job(*out)) return refuse(m, "it does not compile in f32");
   m->program = *(*out)->program;
   m->program.n_kernels = 0;
-  for (uint32_t i = 0; i < m->program.n_params; i++)
-    if (m->program.params[i].adapts)
-      return refuse(m,
-                    "it has adapters: write their sum with the weights by `amp weights --merge JOB "
-                    "IN OUT`, then export the job without `adapt`, with --weights OUT");
   return ampc_infer_open(&m->program, "cpu", weights, data_dir, tell, NULL, &m->rt);
 }
 
@@ -431,12 +430,11 @@ int gguf_export(Compile *c, const Function *block, const char *weights, const ch
   Compile *small = compile_create(&o), *whole = NULL;
   const char *data_dir =
       c->options.data_dir ? c->options.data_dir : folder_of(c->arena, c->options.input);
-  char bytes[AMPC_BYTES_ROOM];
   bool good = compile_job(small);
   ampc_status status = good ? file_check_writable(out, &file_gguf) : AMPC_OK;
   if (good && !status) m.constants = read_constants(&m, NULL);
   if (good && !status && !m.constants) status = refuse(&m, "its constants cannot be read");
-  if (good && !status) status = find_architecture(&m, small->graph);
+  if (good && !status) status = find_architecture(&m, small);
   if (good && !status) status = open_weights(&m, block, weights, data_dir, &whole);
   if (good && !status) status = add_metadata(&m, data_dir, quiet);
   if (good && !status) list_tensors(&m);
@@ -444,7 +442,6 @@ int gguf_export(Compile *c, const Function *block, const char *weights, const ch
   if (status) fprintf(stderr, "amp export: error: %s\n", ampc_last_error());
   if (good && !status && !quiet)
     printf("%s: %s, %u tensors, %s\n", out, m.architecture, m.tensors.n, type);
-  (void)bytes;
   ampc_free(m.rt);
   folder_close(&m.folder);
   json_decref(m.meta);
