@@ -37,8 +37,8 @@ static const char words[] = "\"normalizer\":%s,\"pre_tokenizer\":null,\"decoder\
                             "\"String\":\"\\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"}"
                             ",{\"type\":\"Fuse\"}%s]}";
 static const char strip[] = ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}";
-static const char prepend[] = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","
-                              "\"prepend\":\"\\u2581\"},%s]}";
+#define PREPEND                                                                                    \
+  "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},%s]}"
 static const char blanks[] =
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\\u2581\"}";
 
@@ -222,7 +222,7 @@ static ampc_status make_pieces(Made *m, json_t *root)
       json_array_get(m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
   if (!unknown) return refuse_tokens(m->f, "unknown_token_id", "names no token");
   json_t *merges = json_array();
-  const char *normalizer = prefix ? arena_printf(m->f->arena, prepend, blanks) : blanks;
+  const char *normalizer = prefix ? arena_printf(m->f->arena, PREPEND, blanks) : blanks;
   const char *parts = arena_printf(m->f->arena, words, normalizer, prefix ? strip : "");
   add_parts(root, arena_printf(m->f->arena, "{%s}", parts));
   json_object_set_new(root, "model",
@@ -236,6 +236,24 @@ static ampc_status make_pieces(Made *m, json_t *root)
 
 /* ---- the other direction ---- */
 
+#define METASPACE(scheme)                                                                          \
+  "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"" scheme               \
+  "\",\"split\":false}"
+/* What sentencepiece's tokenizers are as JSON. A Split at blanks finds none. */
+static const struct {
+  const char *normalizer, *pre_tokenizer;
+  bool prefix;
+} forms[] = {
+    {PREPEND, "null", true},
+    {"%s", "null", false},
+    {"%s",
+     "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
+     "\"invert\":false}",
+     false},
+    {"null", METASPACE("first"), true},
+    {"null", METASPACE("never"), false},
+};
+
 /* A part of a tokenizer.json without fields that change no ids. */
 static json_t *plain(const json_t *from)
 {
@@ -244,62 +262,41 @@ static json_t *plain(const json_t *from)
   size_t i;
   json_object_del(copy, "trim_offsets");
   json_array_foreach(copy, i, value) json_array_set_new(copy, i, plain(value));
-  json_object_foreach(copy, key, value) if (json_is_object(value) || json_is_array(value))
-      json_object_set_new(copy, key, plain(value));
+  json_object_foreach(copy, key, value) json_object_set_new(copy, key, plain(value));
   return copy;
 }
 
-/* Whether a field is this JSON. */
 static bool is_part(const json_t *root, const char *key, const char *text)
 {
   json_t *own = plain(json_object_get(root, key)), *read = json_loads(text, JSON_DECODE_ANY, NULL),
          *other = plain(read);
-  bool same = json_equal(own, other) || (!own && json_is_null(other));
+  bool same = json_equal(own, other);
   json_decref(own);
   json_decref(read);
   json_decref(other);
   return same;
 }
 
-static const char *pieces_kind(Folder *f, const json_t *root, json_t *meta)
-{
-  static const char split[] = "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":"
-                              "\"MergedWithPrevious\",\"invert\":false}"; /* finds no blank */
-  const char *prefix = arena_printf(f->arena, prepend, blanks);
-  bool prepends = is_part(root, "normalizer", prefix),
-       replaces = is_part(root, "normalizer", blanks);
-  bool whole = is_part(root, "pre_tokenizer", "null") || is_part(root, "pre_tokenizer", split);
-  const char *scheme =
-      json_string_value(json_object_get(json_object_get(root, "pre_tokenizer"), "prepend_scheme"));
-  if (is_part(root, "normalizer", "null") && scheme) {
-    replaces = strcmp(scheme, "never") == 0;
-    prepends = !replaces;
-    whole = is_part(root, "pre_tokenizer",
-                    arena_printf(f->arena,
-                                 "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\","
-                                 "\"prepend_scheme\":\"%s\",\"split\":false}",
-                                 scheme));
-  }
-  json_object_set_new(meta, "tokenizer.ggml.model", json_string("llama"));
-  json_object_set_new(meta, "tokenizer.ggml.add_space_prefix", json_boolean(prepends));
-  return !prepends && !replaces ? "normalizer" : !whole ? "pre_tokenizer" : NULL;
-}
-
 const char *gguf_tokenizer_kind(Folder *f, const json_t *root, json_t *meta)
 {
   const json_t *model = json_object_get(root, "model");
   const char *type = json_string_value(json_object_get(model, "type"));
+  bool pieces = json_is_true(json_object_get(model, "byte_fallback"));
+  bool ignores = json_is_true(json_object_get(model, "ignore_merges"));
   if (type && strcmp(type, "BPE") != 0) return "model";
-  if (json_is_true(json_object_get(model, "byte_fallback"))) return pieces_kind(f, root, meta);
-  for (int i = 0; i < PRES; i++) {
-    if (!is_part(root, "normalizer", pres[i].normalizer) ||
-        !is_part(root, "pre_tokenizer", pres[i].pre_tokenizer) ||
-        json_is_true(json_object_get(model, "ignore_merges")) != pres[i].ignore_merges)
-      continue;
-    json_object_set_new(meta, "tokenizer.ggml.model", json_string("gpt2"));
-    json_object_set_new(meta, "tokenizer.ggml.pre", json_string(pres[i].pre));
-    return NULL;
-  }
+  json_object_set_new(meta, "tokenizer.ggml.model", json_string(pieces ? "llama" : "gpt2"));
+  for (size_t i = 0; i < sizeof forms / sizeof *forms && pieces; i++)
+    if (is_part(root, "normalizer", arena_printf(f->arena, forms[i].normalizer, blanks)) &&
+        is_part(root, "pre_tokenizer", forms[i].pre_tokenizer)) {
+      json_object_set_new(meta, "tokenizer.ggml.add_space_prefix", json_boolean(forms[i].prefix));
+      return NULL;
+    }
+  for (int i = 0; i < PRES && !pieces; i++)
+    if (is_part(root, "normalizer", pres[i].normalizer) && ignores == pres[i].ignore_merges &&
+        is_part(root, "pre_tokenizer", pres[i].pre_tokenizer)) {
+      json_object_set_new(meta, "tokenizer.ggml.pre", json_string(pres[i].pre));
+      return NULL;
+    }
   return "pre_tokenizer";
 }
 
