@@ -21,23 +21,20 @@
 
 static const FileKind file_gguf = {"GGUF file", 0, "GGUF", 4, FILE_NO_ROLE};
 
-typedef struct Tensor {
-  const ampc_param *param; /* NULL: rope_freqs.weight */
-  GgufTensor to;
-} Tensor;
-
 typedef struct Making {
   Arena *arena;
   Compile *c; /* the whole job */
-  const char *out, *type;
+  const char *out;
+  const GgufWritten *type;
   json_t *constants; /* of the job: name -> value */
   const char *architecture;
   Folder folder;
   json_t *meta;
   ampc_program program;
   ampc_runtime *rt;
-  VEC(Tensor) tensors;
-  GgufTensor *written;
+  const ampc_param **from; /* of each tensor; NULL: rope_freqs.weight */
+  GgufTensor *to;
+  uint32_t n, wide; /* tensors, and those whose rows are no whole blocks of the type */
 } Making;
 
 static ampc_status refuse(const Making *m, const char *why)
@@ -240,30 +237,27 @@ static ampc_status find_architecture(Making *m, Compile *small)
 
 static void list_tensors(Making *m)
 {
-  int wanted = gguf_number(m->type);
-  for (uint32_t i = 0; i < m->program.n_params; i++) {
-    const ampc_param *q = &m->program.params[i];
-    const char *name = gguf_name(m->arena, m->architecture, q->path);
-    bool turns = false, matrix = q->rank == 2 && strcmp(name, "position_embd.weight") != 0;
-    const GgufRule *rule;
-    for (uint32_t k = 0; (rule = gguf_rule(m->architecture, k)); k++)
-      turns |= rule->change == CHANGE_turn && pattern_matches(rule->patterns, q->path, false);
-    Tensor t = {q, {.name = name, .rank = q->rank}};
-    for (uint32_t k = 0; k < q->rank; k++) t.to.dim[k] = q->dim[turns ? q->rank - 1 - k : k];
-    int type = matrix ? wanted : gguf_number("f32");
-    if (matrix && t.to.dim[1] % gguf_type((uint32_t)type)->elements) type = gguf_number("f16");
-    t.to.type = (uint32_t)type;
-    vec_push(m->arena, &m->tensors, t);
-  }
   const char *scaling = json_string_value(json_object_get(m->constants, "ROPE_TYPE"));
+  m->from = arena_array(m->arena, const ampc_param *, m->program.n_params + 1);
+  m->to = arena_array(m->arena, GgufTensor, m->program.n_params + 1);
+  for (uint32_t i = 0; i < m->program.n_params; i++) {
+    const ampc_param *q = m->from[i] = &m->program.params[i];
+    GgufTensor *t = &m->to[m->n++];
+    bool turns = false;
+    const GgufRule *rule;
+    t->name = gguf_name(m->arena, m->architecture, q->path);
+    t->rank = q->rank;
+    for (uint32_t k = 0; (rule = gguf_rule(m->architecture, k)); k++)
+      turns |= rule->change == CHANGE_turn && pattern_matches(rule->pattern, q->path, false);
+    for (uint32_t k = 0; k < q->rank; k++) t->dim[k] = q->dim[turns ? q->rank - 1 - k : k];
+    if (q->rank < 2 || strcmp(t->name, "position_embd.weight") == 0) continue; /* f32 */
+    bool whole = t->dim[1] % gguf_type(m->type->type)->elements == 0;
+    t->type = whole ? m->type->type : gguf_written("f16")->type;
+    m->wide += !whole;
+  }
   if (scaling && strcmp(scaling, "llama3") == 0)
-    vec_push(m->arena, &m->tensors,
-             (Tensor){NULL,
-                      {.name = "rope_freqs.weight",
-                       .rank = 1,
-                       .dim = {(int64_t)number_of(m, "HEAD_DIM") / 2}}});
-  m->written = arena_array(m->arena, GgufTensor, m->tensors.n + 1);
-  for (uint32_t i = 0; i < m->tensors.n; i++) m->written[i] = m->tensors.at[i].to;
+    m->to[m->n++] = (GgufTensor){
+        .name = "rope_freqs.weight", .rank = 1, .dim = {(int64_t)number_of(m, "HEAD_DIM") / 2}};
 }
 
 /* The divisors of frequencies that Llama 3 has. */
@@ -276,13 +270,6 @@ static void fill_frequencies(const Making *m, int64_t n, float *to)
     share = fmin(fmax(share, 0), 1);
     to[i] = (float)(1 / ((1 - share) / number_of(m, "ROPE_FACTOR") + share));
   }
-}
-
-static bool any_matches(Arena *arena, const char *patterns, const char *name)
-{
-  for (const char *at = patterns; *at; at += strcspn(at, " "), at += *at == ' ')
-    if (pattern_matches(arena_strndup(arena, at, strcspn(at, " ")), name, false)) return true;
-  return false;
 }
 
 /* The row of the job that is row i of the file. */
@@ -320,36 +307,31 @@ static bool is_other(const Making *m, const GgufRule *rule)
   return other;
 }
 
-static ampc_status write_tensor(const Making *m, const Tensor *t, FileWriter *file)
+static ampc_status write_tensor(const Making *m, uint32_t at, FileWriter *file)
 {
-  const ampc_param *q = t->param;
+  const ampc_param *q = m->from[at];
   const GgufRule *rule;
-  int64_t n = q ? q->elements : t->to.dim[0], lost = 0;
-  ampc_space space = q && q->buffer ? AMPC_BUFFER : AMPC_MASTER;
-  void *raw = malloc((size_t)(q ? n * ampc_size_of(q->dtype, false) : 0) + 1);
-  float *values = malloc((size_t)n * sizeof *values + 1),
-        *made = malloc((size_t)n * sizeof *made + 1);
-  ampc_status status = raw && values && made
-                           ? AMPC_OK
-                           : ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", t->to.name);
-  if (!status && q) status = ampc_read_param(m->rt, q, space, raw);
-  for (int64_t i = 0; i < n && q && !status; i++)
-    values[i] = (float)number_load(q->dtype, false, raw, i);
-  if (!status && !q) fill_frequencies(m, n, values);
-  for (uint32_t i = 0; !status && q && (rule = gguf_rule(m->architecture, i)); i++)
-    if (any_matches(m->arena, rule->patterns, q->path) && is_other(m, rule)) {
-      change_weights(m, q, rule, values, made);
-      float *other = values;
+  int64_t n = q ? q->elements : m->to[at].dim[0], lost = 0;
+  float *values = malloc((size_t)n * sizeof *values + 1), *made;
+  ampc_status status = AMPC_OK;
+  if (values && q)
+    status = ampc_read_param(m->rt, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, values);
+  if (values && !q) fill_frequencies(m, n, values);
+  for (int64_t i = n; i-- > 0 && q && values && q->dtype != AMPC_F32 && !status;)
+    values[i] = (float)number_load(q->dtype, false, values, i); /* in place, from the end */
+  for (uint32_t i = 0; values && q && !status && (rule = gguf_rule(m->architecture, i)); i++)
+    if (*rule->pattern && pattern_matches(rule->pattern, q->path, false) && is_other(m, rule)) {
+      made = malloc((size_t)n * sizeof *made + 1);
+      if (made) change_weights(m, q, rule, values, made);
+      free(values);
       values = made;
-      made = other;
     }
-  if (!status) status = gguf_write_tensor(file, &t->to, values, &lost);
+  if (!values) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for %s", m->to[at].name);
+  if (!status) status = gguf_write_tensor(file, &m->to[at], values, &lost);
   if (lost && !status)
     fprintf(stderr, "warning: %s: %lld of %lld values are beyond %s and became infinite\n",
-            t->to.name, (long long)lost, (long long)n, gguf_type(t->to.type)->name);
-  free(raw);
+            m->to[at].name, (long long)lost, (long long)n, gguf_type(m->to[at].type)->name);
   free(values);
-  free(made);
   return status;
 }
 
@@ -357,16 +339,10 @@ static ampc_status write_tensor(const Making *m, const Tensor *t, FileWriter *fi
 
 static ampc_status add_metadata(Making *m, const char *data_dir, bool quiet)
 {
-  static const struct {
-    const char *type;
-    int number;
-  } files[] = {{"f32", 0}, {"f16", 1}, {"q8_0", 7}, {"bf16", 32}};
   const GgufRule *rule;
   const char *name = json_string_value(json_object_get(m->constants, "TOKENIZER"));
   char *path = name && *name ? file_join(data_dir, name) : NULL;
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (strcmp(files[i].type, m->type) == 0)
-      json_object_set_new(m->meta, "general.file_type", json_integer(files[i].number));
+  json_object_set_new(m->meta, "general.file_type", json_integer(m->type->file_type));
   json_object_set_new(m->meta, "general.name", json_string(m->program.name));
   json_object_set_new(m->meta, "general.alignment", json_integer(GGUF_ALIGNMENT));
   json_object_set_new(m->meta, "general.quantization_version", json_integer(2));
@@ -393,9 +369,8 @@ static ampc_status write_file(Making *m)
   FileWriter file;
   ampc_status status = file_begin(&file, m->out, &file_gguf);
   if (status) return status;
-  status = gguf_write_header(&file, m->meta, m->written, m->tensors.n);
-  for (uint32_t i = 0; i < m->tensors.n && !status; i++)
-    status = write_tensor(m, &m->tensors.at[i], &file);
+  status = gguf_write_header(&file, m->meta, m->to, m->n);
+  for (uint32_t i = 0; i < m->n && !status; i++) status = write_tensor(m, i, &file);
   if (!status) return file_finish(&file, true);
   file_abandon(&file);
   return status;
@@ -423,7 +398,7 @@ static ampc_status open_weights(Making *m, const Function *block, const char *we
 int gguf_export(Compile *c, const Function *block, const char *weights, const char *type,
                 const char *out, bool quiet)
 {
-  Making m = {.arena = c->arena, .c = c, .out = out, .type = type};
+  Making m = {.arena = c->arena, .c = c, .out = out, .type = gguf_written(type)};
   OpenText open;
   Options o = options_for(&m, block->name.text, NULL, &open);
   o.dump_after = "simplify";
@@ -441,7 +416,9 @@ int gguf_export(Compile *c, const Function *block, const char *weights, const ch
   if (good && !status) status = write_file(&m);
   if (status) fprintf(stderr, "amp export: error: %s\n", ampc_last_error());
   if (good && !status && !quiet)
-    printf("%s: %s, %u tensors, %s\n", out, m.architecture, m.tensors.n, type);
+    printf("%s: %s, %u tensors, %s%s\n", out, m.architecture, m.n, type,
+           m.wide ? arena_printf(c->arena, "; f16: %u whose rows are no multiple of 32", m.wide)
+                  : "");
   ampc_free(m.rt);
   folder_close(&m.folder);
   json_decref(m.meta);

@@ -77,7 +77,7 @@ typedef enum GgufChange { /* of weights; see gguf.def */
 typedef struct GgufRule {
   const char *architectures, *constant, *code;
   GgufChange change;
-  const char *patterns;
+  const char *pattern; /* of parameters */
 } GgufRule;
 /* Returns architecture i that GGUF files may have; NULL: there are fewer. */
 const char *gguf_architecture(Arena *arena, uint32_t i);

@@ -17,12 +17,15 @@ enum { GGUF_ALIGNMENT = 32 }; /* bytes: where tensors begin */
 
 typedef struct GgufTensor { /* a tensor to write */
   const char *name;
-  uint32_t type; /* its number, one of gguf_number */
+  uint32_t type; /* its number, one of gguf_written; 0: f32 */
   uint32_t rank;
   int64_t dim[TENSOR_AXES];
 } GgufTensor;
-/* Returns the number of the type of a name, if it can be written: f32, f16, bf16, q8_0; else -1. */
-int gguf_number(const char *name);
+typedef struct GgufWritten { /* a type that can be written: f32, f16, bf16, q8_0 */
+  uint32_t type;
+  int file_type; /* of a file whose matrices have it: LlamaFileType */
+} GgufWritten;
+const GgufWritten *gguf_written(const char *name); /* NULL: it cannot */
 /* Writes the header. The tensors must follow in this order, by gguf_write_tensor. `meta` has text,
  * bools, numbers, and lists of one of these; integers become u32, in lists i32, reals f32. */
 ampc_status gguf_write_header(FileWriter *file, const json_t *meta, const GgufTensor *at,

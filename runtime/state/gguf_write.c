@@ -17,12 +17,12 @@ enum {
 }; /* of values */
 enum { PIECE = 1 << 15 /* elements; a multiple of all blocks */ };
 
-int gguf_number(const char *name)
+const GgufWritten *gguf_written(const char *name)
 {
-  static const uint32_t written[] = {TYPE_f32, TYPE_f16, TYPE_q8_0, TYPE_bf16};
-  for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-    if (strcmp(gguf_type(written[i])->name, name) == 0) return (int)written[i];
-  return -1;
+  static const GgufWritten all[] = {{TYPE_f32, 0}, {TYPE_f16, 1}, {TYPE_q8_0, 7}, {TYPE_bf16, 32}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (strcmp(gguf_type(all[i].type)->name, name) == 0) return &all[i];
+  return NULL;
 }
 
 /* ---- the header ---- */
