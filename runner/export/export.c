@@ -5,7 +5,6 @@
 #include "compiler/cli/options.h"
 #include "compiler/driver.h"
 #include "export.h"
-#include "gguf.h"
 #include "runner/infer/infer.h"
 #include "runner/job/options.h"
 #include "runner/runner.h"

@@ -73,3 +73,9 @@ void weights_close(Export *e);
 /* Returns the name of a weight or buffer in this type; NULL after a message. `param`: a leaf, or
  * the values of a quantized weight. */
 const char *weight_value(Export *e, const Node *param, DType type);
+
+/* ---- gguf.c ---- */
+/* Writes the language model whose infer block this is as a GGUF file. `weights`: NULL: those that
+ * the job loads. `type`: f32, f16, bf16 or q8_0, of matrices. Returns the exit status. */
+int gguf_export(Compile *c, const Function *block, const char *weights, const char *type,
+                const char *out, bool quiet);

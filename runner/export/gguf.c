@@ -1,7 +1,6 @@
 /* amp export --gguf. The file is right if its import gives the net that the job has. So for each
  * architecture, the metadata are made from the job's constants and read by amp import; the block
  * `next` of the job that this gives must have the graph of the job's own block. */
-#include "gguf.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 #include "common/file.h"
 #include "common/pattern.h"
 #include "compiler/driver.h"
-#include "compiler/graph/ir.h"
 #include "compiler/graph/ops.h"
+#include "export.h"
 #include "runner/folder/folder.h"
 #include "runner/job/options.h"
 #include "runtime/base/convert.h"
@@ -162,20 +161,14 @@ static const char *differences(const Making *m, const char *text, uint32_t *coun
   return out;
 }
 
-/* Names all tensors as the architecture does. Returns the parameter that it does not know, or NULL.
- */
+/* Names all tensors as the architecture does. Returns the parameter that it does not know. */
 static const char *name_tensors(Making *m, const Graph *g, Loading *x)
 {
   x->at = arena_array(m->arena, LoadTensor, g->params.n + 1);
-  x->n = 0;
-  for (uint32_t i = 0; i < g->params.n; i++) {
-    const Parameter *p = &g->params.at[i];
-    const char *name = gguf_name(m->arena, m->architecture, p->path);
-    if (!name) return p->path;
-    x->at[x->n++] = (LoadTensor){
-        .name = name,
-        .entry = {.rank = p->rank, .elements = p->rank ? p->dim[0] : 1, .dtype = AMPC_F32}};
-    memcpy(x->at[x->n - 1].entry.dim, p->dim, p->rank * sizeof *p->dim);
+  for (; x->n < g->params.n; x->n++) {
+    const char *own = g->params.at[x->n].path;
+    x->at[x->n].name = gguf_name(m->arena, m->architecture, own);
+    if (!x->at[x->n].name) return own;
   }
   return NULL;
 }

@@ -28,6 +28,7 @@ enum {
 };
 /* Further constants that decide what `next` of the job computes, or how it is stored. */
 static const char others[] = "BATCH LENGTH RECOMPUTE TOKENIZER";
+static const char scaling[] = "ROPE_TYPE ROPE_FACTOR ROPE_CONTEXT ROPE_LOW ROPE_HIGH";
 
 const char *gguf_architecture(Arena *arena, uint32_t i)
 {
@@ -79,10 +80,9 @@ static const char *word_of(const json_t *constants, const char *name)
 static ampc_status add_key(Folder *f, const json_t *constants, int i, json_t *meta)
 {
   const char *field = keys[i].field + (*keys[i].field == '=' || *keys[i].field == '/');
-  bool real = false, scaling = strncmp(keys[i].key, "rope.scaling.", 13) == 0;
+  bool real = false, scales = strncmp(keys[i].key, "rope.scaling.", 13) == 0;
   const char *name = *field ? config_constant(f, field, &real) : NULL;
-  if (!name || (scaling && !is_word("linear yarn", word_of(constants, "ROPE_TYPE"))))
-    return AMPC_OK;
+  if (!name || (scales && !is_word("linear yarn", word_of(constants, "ROPE_TYPE")))) return AMPC_OK;
   const json_t *value = json_object_get(constants, name);
   double width = json_number_value(json_object_get(constants, "WIDTH"));
   double heads = json_number_value(json_object_get(constants, "HEADS"));
@@ -101,26 +101,15 @@ static ampc_status add_key(Folder *f, const json_t *constants, int i, json_t *me
   return AMPC_OK;
 }
 
-/* llama.cpp stores Llama 3's scaling as a tensor, which the caller writes. */
-static void add_llama3(Folder *f, const json_t *constants)
+/* Sets constants of the text to the values that the job has. */
+static void take(Folder *f, const json_t *constants, const char *words)
 {
-  static const char *const parts[][2] = {{"rope_type", "ROPE_TYPE"},
-                                         {"factor", "ROPE_FACTOR"},
-                                         {"low_freq_factor", "ROPE_LOW"},
-                                         {"high_freq_factor", "ROPE_HIGH"},
-                                         {"original_max_position_embeddings", "ROPE_CONTEXT"}};
-  json_t *scaling = json_object();
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    json_object_set(scaling, parts[i][0], json_object_get(constants, parts[i][1]));
-  json_object_set_new(f->root, "rope_scaling", scaling);
-}
-
-/* Sets a constant of the text to the value that the job has. */
-static void take(Folder *f, const json_t *constants, const char *name)
-{
-  char *code = json_dumps(json_object_get(constants, name), JSON_ENCODE_ANY);
-  if (code) setting_add(f, name, arena_strdup(f->arena, code));
-  free(code);
+  for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ') {
+    const char *name = arena_strndup(f->arena, at, strcspn(at, " "));
+    char *code = json_dumps(json_object_get(constants, name), JSON_ENCODE_ANY);
+    if (code) setting_add(f, name, arena_strdup(f->arena, code));
+    free(code);
+  }
 }
 
 ampc_status gguf_job(Folder *f, const char *architecture, const json_t *constants, const Loading *x,
@@ -139,17 +128,15 @@ ampc_status gguf_job(Folder *f, const char *architecture, const json_t *constant
   json_decref(f->root);
   f->root = NULL;
   if (!status) status = gguf_config(f, x);
-  if (!status && strcmp(architecture, "llama") == 0 &&
-      strcmp(word_of(constants, "ROPE_TYPE"), "llama3") == 0)
-    add_llama3(f, constants);
   if (!status) status = config_read(f);
   if (status) return status;
   gguf_settings(f, x);
   for (uint32_t i = 0; (rule = gguf_rule(architecture, i)); i++)
     if (rule->change != CHANGE_none && rule->change != CHANGE_turn)
       take(f, constants, rule->constant);
-  for (const char *at = others; *at; at += strcspn(at, " "), at += *at == ' ')
-    take(f, constants, arena_strndup(f->arena, at, strcspn(at, " ")));
+  take(f, constants, others);
+  if (strcmp(architecture, "llama") == 0 && is_word("llama3", word_of(constants, "ROPE_TYPE")))
+    take(f, constants, scaling); /* is a tensor, which the caller writes */
   *out_job = folder_job(f);
   return AMPC_OK;
 }
