@@ -330,7 +330,7 @@ static ampc_status write_tensor(const Making *m, uint32_t at, FileWriter *file)
 
 /* ---- the file ---- */
 
-static ampc_status add_metadata(Making *m, const char *data_dir, bool quiet)
+static ampc_status describe(Making *m, const char *data_dir, bool quiet)
 {
   const GgufRule *rule;
   const char *name = json_string_value(json_object_get(m->constants, "TOKENIZER"));
@@ -369,12 +369,6 @@ static ampc_status write_file(Making *m)
   return status;
 }
 
-static void tell(void *to, bool warning, const char *line)
-{
-  (void)to;
-  if (warning) fprintf(stderr, "warning: %s\n", line);
-}
-
 /* Compiles the whole program, for its weights. Kernels are not compiled. */
 static ampc_status open_weights(Making *m, const Function *block, const char *weights,
                                 const char *data_dir, Compile **out)
@@ -385,7 +379,7 @@ static ampc_status open_weights(Making *m, const Function *block, const char *we
   if (!compile_job(*out)) return refuse(m, "it does not compile in f32");
   m->program = *(*out)->program;
   m->program.n_kernels = 0;
-  return ampc_infer_open(&m->program, "cpu", weights, data_dir, tell, NULL, &m->rt);
+  return ampc_infer_open(&m->program, "cpu", weights, data_dir, weights_tell, NULL, &m->rt);
 }
 
 int gguf_export(Compile *c, const Function *block, const char *weights, const char *type,
@@ -404,7 +398,7 @@ int gguf_export(Compile *c, const Function *block, const char *weights, const ch
   if (good && !status && !m.constants) status = refuse(&m, "its constants cannot be read");
   if (good && !status) status = find_architecture(&m, small);
   if (good && !status) status = open_weights(&m, block, weights, data_dir, &whole);
-  if (good && !status) status = add_metadata(&m, data_dir, quiet);
+  if (good && !status) status = describe(&m, data_dir, quiet);
   if (good && !status) list_tensors(&m);
   if (good && !status) status = write_file(&m);
   if (status) fprintf(stderr, "amp export: error: %s\n", ampc_last_error());

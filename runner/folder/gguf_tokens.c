@@ -140,7 +140,7 @@ static char *beside(const Making *m, const char *name)
 }
 
 /* The ids of tokens with a task, and the template of chats. */
-static void read_config(const Making *m)
+static void read_tokenizer_config(const Making *m)
 {
   static const char *const keys[][2] = {
       {"bos_token", "bos"}, {"eos_token", "eos"}, {"pad_token", "padding"}};
@@ -179,7 +179,7 @@ ampc_status gguf_add_tokenizer(Folder *f, const char *path, int64_t vocabulary, 
   if (status) return status;
   Making m = {f, path, t, meta, json_array(), json_array(), json_array()};
   status = add_tokenizer(&m, vocabulary);
-  if (!status) read_config(&m);
+  if (!status) read_tokenizer_config(&m);
   json_decref(m.tokens);
   json_decref(m.types);
   json_decref(m.scores);
