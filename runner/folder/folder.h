@@ -23,7 +23,7 @@ typedef struct Folder {
   const char *model; /* its model_type */
   VEC(FolderSetting) settings;
   const char *absent; /* what the folder lacks: "model.safetensors, .."; "": nothing */
-  json_t *tokenizer;  /* a tokenizer.json to write beside the job; NULL: none */
+  json_t *tokenizer, *tokenizer_config; /* .json files to write beside the job; NULL: none */
 } Folder;
 
 /* Whether `path` is a folder or a GGUF file, and so not an ONNX model. */
@@ -58,8 +58,11 @@ void weights_settings(Folder *f, const Loading *x, const char *job_folder);
 /* ---- gguf.c ---- */
 ampc_status gguf_config(Folder *f, const Loading *x); /* sets root from the metadata */
 void gguf_settings(Folder *f, const Loading *x);
-/* Sets `tokenizer` from the metadata. */
+/* Sets `tokenizer` and `tokenizer_config` from the metadata. */
 ampc_status gguf_tokenizer(Folder *f, const Loading *x); /* gguf_tokenizer.c */
+/* Tasks of tokens: in tokenizer.ggml.bos_token_id, and in tokenizer_config.json. */
+enum { GGUF_TASKS = 4 };
+extern const char *const gguf_tasks[GGUF_TASKS][2];
 /* Adds the model, and for BPE of bytes the `pre`, of a tokenizer.json. NULL, or why GGUF has none.
  */
 const char *gguf_tokenizer_kind(Folder *f, const json_t *root, json_t *meta);

@@ -4,6 +4,9 @@
 #include <string.h>
 #include "folder.h"
 
+const char *const gguf_tasks[GGUF_TASKS][2] = {
+    {"bos", "bos_token"}, {"eos", "eos_token"}, {"padding", "pad_token"}, {"unknown", "unk_token"}};
+
 /* Types of tokens in `tokenizer.ggml.token_type`. */
 enum { TOKEN_control = 3, TOKEN_user = 4, TOKEN_unused = 5 };
 
@@ -300,6 +303,20 @@ const char *gguf_tokenizer_kind(Folder *f, const json_t *root, json_t *meta)
   return "pre_tokenizer";
 }
 
+/* Tokens with a task, and the template of chats. */
+static void make_config(const Made *m)
+{
+  json_t *config = m->f->tokenizer_config =
+      json_pack("{s:s}", "tokenizer_class", "PreTrainedTokenizerFast");
+  for (size_t i = 0; i < GGUF_TASKS; i++) {
+    const json_t *id = get(m, arena_printf(m->f->arena, "%s_token_id", gguf_tasks[i][0]));
+    json_t *token = id ? json_array_get(m->tokens, (size_t)json_integer_value(id)) : NULL;
+    if (token) json_object_set(config, gguf_tasks[i][1], token);
+  }
+  json_t *chat = json_object_get(m->meta, "tokenizer.chat_template");
+  if (json_is_string(chat)) json_object_set(config, "chat_template", chat);
+}
+
 ampc_status gguf_tokenizer(Folder *f, const Loading *x)
 {
   Made m = {.f = f, .meta = json_object_get(x->files[0].header, "__metadata__")};
@@ -319,6 +336,7 @@ ampc_status gguf_tokenizer(Folder *f, const Loading *x)
   f->tokenizer = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
   ampc_status status = add_tokens(&m, f->tokenizer);
   if (!status) status = bytes ? make_bytes(&m, f->tokenizer) : make_pieces(&m, f->tokenizer);
+  if (!status) make_config(&m);
   json_decref(m.vocab);
   return status;
 }

@@ -42,10 +42,13 @@ static ampc_status list_tokens(const Making *m, int64_t vocabulary)
     return refuse(m, arena_printf(m->f->arena, "it has %u tokens, but the net has %lld",
                                   t->n_tokens, (long long)vocabulary));
   for (uint32_t i = 0; i < vocabulary; i++) {
+    char pad[20]; /* the name of an id without a token, also in files that were imported */
+    size_t n = (size_t)snprintf(pad, sizeof pad, "[PAD%u]", i);
     const Token *own = i < t->n_tokens && t->token[i].text.at ? &t->token[i] : NULL;
+    if (own && own->text.n == n && memcmp(own->text.at, pad, n) == 0) own = NULL;
     int type = !own ? PIECE_unused : t->pieces ? own->piece : PIECE_normal;
-    json_array_append_new(m->tokens, own ? json_stringn(own->text.at, own->text.n)
-                                         : json_sprintf("[PAD%u]", i));
+    json_array_append_new(m->tokens,
+                          own ? json_stringn(own->text.at, own->text.n) : json_string(pad));
     json_array_append_new(m->types, json_integer(i == t->unk ? PIECE_unknown : type));
     json_array_append_new(m->scores, json_real(own && t->pieces ? own->score : -1e9));
   }
@@ -71,10 +74,11 @@ static ampc_status list_tokens(const Making *m, int64_t vocabulary)
 static ampc_status score_merges(const Making *m)
 {
   const uint32_t *made = m->t->merge_ids;
+  double score = 0;
   for (size_t i = 0; i < json_array_size(m->t->model.merges); i++) {
     bool first = json_real_value(json_array_get(m->scores, made[i])) <= -1e9;
     if (first)
-      json_array_set_new(m->scores, made[i], json_real(-(double)i));
+      json_array_set_new(m->scores, made[i], json_real(score--));
     else if (made[i] != made[i - 1])
       return refuse(m, "its merges are in an order that no scores of llama.cpp give");
   }
@@ -142,18 +146,16 @@ static char *beside(const Making *m, const char *name)
 /* The ids of tokens with a task, and the template of chats. */
 static void read_tokenizer_config(const Making *m)
 {
-  static const char *const keys[][2] = {
-      {"bos_token", "bos"}, {"eos_token", "eos"}, {"pad_token", "padding"}};
   char *text = beside(m, "tokenizer_config.json"), *chat = beside(m, "chat_template.jinja");
   json_t *config = text ? json_loads(text, 0, NULL) : NULL, *one;
   const json_t *own = json_object_get(config, "chat_template");
   size_t i;
-  for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-    const json_t *token = json_object_get(config, keys[k][0]);
+  for (size_t k = 0; k < GGUF_TASKS; k++) {
+    const json_t *token = json_object_get(config, gguf_tasks[k][1]);
     if (json_is_object(token)) token = json_object_get(token, "content");
     uint32_t id =
         token ? tokenizer_id(m->t, json_string_value(token), json_string_length(token)) : NO_ID;
-    if (id != NO_ID) set_id(m, keys[k][1], id);
+    if (id != NO_ID) set_id(m, gguf_tasks[k][0], id);
   }
   json_array_foreach(own, i, one)
   {
