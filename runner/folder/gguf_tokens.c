@@ -79,7 +79,8 @@ static ampc_status score_merges(const Making *m)
     bool first = json_real_value(json_array_get(m->scores, made[i])) <= -1e9;
     if (first)
       json_array_set_new(m->scores, made[i], json_real(score--));
-    else if (made[i] != made[i - 1])
+    else if (made[i] != made[i - 1] && /* tokens of the user are found before merges */
+             json_integer_value(json_array_get(m->types, made[i])) == PIECE_normal)
       return refuse(m, "its merges are in an order that no scores of llama.cpp give");
   }
   return AMPC_OK;

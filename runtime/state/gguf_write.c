@@ -5,16 +5,8 @@
 #include "gguf.h"
 #include "runtime/base/convert.h"
 
-enum { TYPE_f32, TYPE_f16, TYPE_q8_0 = 8, TYPE_bf16 = 30 }; /* of tensors */
-enum {
-  KIND_u32 = 4,
-  KIND_i32,
-  KIND_f32,
-  KIND_bool,
-  KIND_text,
-  KIND_list,
-  KIND_u64
-}; /* of values */
+enum { TYPE_f32, TYPE_f16, TYPE_q8_0 = 8, TYPE_bf16 = 30 };                 /* of tensors */
+enum { KIND_u32 = 4, KIND_i32, KIND_f32, KIND_bool, KIND_text, KIND_list }; /* of values */
 enum { PIECE = 1 << 15 /* elements; a multiple of all blocks */ };
 
 const GgufWritten *gguf_written(const char *name)
@@ -40,40 +32,29 @@ static void put_text(FILE *to, const char *text, size_t n)
 
 static uint32_t kind_of(const json_t *v, bool in_list)
 {
-  if (json_is_integer(v))
-    return in_list ? KIND_i32 : json_integer_value(v) > UINT32_MAX ? KIND_u64 : KIND_u32;
-  return json_is_real(v) ? KIND_f32 : json_is_boolean(v) ? KIND_bool : KIND_text;
+  return json_is_array(v)     ? KIND_list
+         : json_is_integer(v) ? in_list ? KIND_i32 : KIND_u32
+         : json_is_real(v)    ? KIND_f32
+         : json_is_boolean(v) ? KIND_bool
+                              : KIND_text;
 }
 
 static void put_value(FILE *to, const json_t *v, uint32_t kind)
 {
+  json_t *item;
+  size_t i;
   float real = (float)json_number_value(v);
   uint32_t bits;
   memcpy(&bits, &real, sizeof bits);
-  if (kind == KIND_text)
-    put_text(to, json_string_value(v), json_string_length(v));
-  else if (kind == KIND_bool)
-    put(to, json_is_true(v), 1);
-  else if (kind == KIND_f32)
-    put(to, bits, 4);
-  else
-    put(to, (uint64_t)json_integer_value(v), kind == KIND_u64 ? 8 : 4);
-}
-
-static void put_pair(FILE *to, const char *key, const json_t *v)
-{
-  json_t *item;
-  size_t i;
-  put_text(to, key, strlen(key));
-  put(to, json_is_array(v) ? KIND_list : kind_of(v, false), 4);
-  if (json_is_array(v)) {
-    uint32_t kind = kind_of(json_array_get(v, 0), true);
-    put(to, kind, 4);
-    put(to, json_array_size(v), 8);
-    json_array_foreach(v, i, item) put_value(to, item, kind);
-  } else {
-    put_value(to, v, kind_of(v, false));
-  }
+  if (kind == KIND_text) put_text(to, json_string_value(v), json_string_length(v));
+  if (kind == KIND_bool) put(to, json_is_true(v), 1);
+  if (kind == KIND_f32) put(to, bits, 4);
+  if (kind == KIND_u32 || kind == KIND_i32) put(to, (uint64_t)json_integer_value(v), 4);
+  if (kind != KIND_list) return;
+  kind = kind_of(json_array_get(v, 0), true);
+  put(to, kind, 4);
+  put(to, json_array_size(v), 8);
+  json_array_foreach(v, i, item) put_value(to, item, kind);
 }
 
 static int64_t elements_of(const GgufTensor *t)
@@ -107,7 +88,12 @@ ampc_status gguf_write_header(FileWriter *file, const json_t *meta, const GgufTe
   fwrite("GGUF\3\0\0", 1, 8, to);
   put(to, n, 8);
   put(to, json_object_size(meta), 8);
-  json_object_foreach((json_t *)(uintptr_t)meta, key, value) put_pair(to, key, value);
+  json_object_foreach((json_t *)(uintptr_t)meta, key, value)
+  {
+    put_text(to, key, strlen(key));
+    put(to, kind_of(value, false), 4);
+    put_value(to, value, kind_of(value, false));
+  }
   for (uint32_t i = 0; i < n; i++) {
     put_text(to, at[i].name, strlen(at[i].name));
     put(to, at[i].rank, 4);
