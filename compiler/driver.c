@@ -29,6 +29,8 @@ static const Pass passes[] = {
      "so the derivative of a cast is a cast, and backward runs in the types of forward"},
     {"simplify", pass_simplify, IR_DIFFED, 0,
      "equal nodes shared, dead ones dropped, in forward and backward alike"},
+    {"decode", pass_decode, IR_DIFFED, 0,
+     "derives a program for single tokens from typed nodes; simplify has left one of each"},
     {"layout", pass_layout, IR_DIFFED, IR_LAID,
      "NCHW or NHWC; looks at all users of a value, backward ones too"},
     {"recompute", pass_recompute, IR_LAID, 0,

@@ -46,18 +46,21 @@ struct ampc_runtime {
   char *space[AMPC_SPACE_COUNT];   /* spaces of the member at work, and its half of INPUT */
   uint32_t member, part; /* the member at work, counted from 0 in this process; the part of its step
                             between two exchanges */
-  int half;              /* half of INPUT */
-  int64_t input_step;    /* bytes from one half to the next */
-  double waited;         /* seconds that train blocks have waited for data */
-  uint32_t *variants;    /* for each member: the variant of its next step */
-  bool collects;         /* all ranks read together, for a checkpoint */
-  uint32_t *next;        /* for each member: the next command of its step, in its list */
-  int64_t *firsts;       /* for each member: ampc_state.first_sample as last written */
-  int64_t sent;          /* bytes that steps have sent to other ranks */
-  int64_t step_sent;     /* by the step whose calls are being made */
-  int64_t *sent_by;      /* by key: by that step. A device may repeat a step without these calls */
-  int64_t *places;       /* for each member: offset of the range that it exchanges now */
-  char *stage;           /* scratch of exchanges: the stage, then what exchange_run() needs */
+  bool *unset;           /* ampc_infer_open: parameters without initial values so far; else NULL */
+  bool cache_taken;      /* by the first sequence */
+  char *cache;        /* the CACHE of the sequence at work; NULL: the first one, base[AMPC_CACHE] */
+  int half;           /* half of INPUT */
+  int64_t input_step; /* bytes from one half to the next */
+  double waited;      /* seconds that train blocks have waited for data */
+  uint32_t *variants; /* for each member: the variant of its next step */
+  bool collects;      /* all ranks read together, for a checkpoint */
+  uint32_t *next;     /* for each member: the next command of its step, in its list */
+  int64_t *firsts;    /* for each member: ampc_state.first_sample as last written */
+  int64_t sent;       /* bytes that steps have sent to other ranks */
+  int64_t step_sent;  /* by the step whose calls are being made */
+  int64_t *sent_by;   /* by key: by that step. A device may repeat a step without these calls */
+  int64_t *places;    /* for each member: offset of the range that it exchanges now */
+  char *stage;        /* scratch of exchanges: the stage, then what exchange_run() needs */
   int64_t stage_bytes, scratch_bytes;
   BoundCommand *bound;   /* commands of all steps, one step after the other */
   uint32_t *first_bound; /* index in `bound`, by step_key(); one more entry for the end */
@@ -117,6 +120,8 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
  * block. Random numbers depend on it. Asynchronous; writes only changes. */
 ampc_status runtime_set_call(ampc_runtime *rt, int64_t call);
 
+/* Makes calls use this CACHE; NULL: base[AMPC_CACHE]. */
+void runtime_set_cache(ampc_runtime *rt, void *cache);
 /* Points space[AMPC_INPUT] to the half that the next batch is copied to. */
 ampc_status runtime_turn_input(ampc_runtime *rt);
 ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
@@ -148,6 +153,9 @@ ampc_status loop_set_lengths(ampc_runtime *rt);
 /* Sets the parameters of copies to those of their originals. keep: by parameter, copies that stay
  * as they are; NULL: none. */
 ampc_status copies_begin(ampc_runtime *rt, const bool *keep);
+/* ampc_init_params() in two parts: parameters that are loaded between the calls are not initialized. */
+ampc_status init_begin_deferred(ampc_runtime *rt, uint64_t seed);
+ampc_status init_end_deferred(ampc_runtime *rt, uint64_t seed);
 
 /* ---- state/averages.c ---- */
 

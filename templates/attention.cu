@@ -9,7 +9,8 @@ __global__ void $name($arguments)
     const int first = (int)(unit % $query_split) * $lanes;
     const int valid = $l - first < $lanes ? $l - first : $lanes;
     const int width = TILE_WIDTH($lanes, valid);
-@causal    const int last = first + valid < $s ? first + valid : $s;
+@moved    const int moved = (int)$position[0];
+@causal    const int last = first + valid$after < $s ? first + valid$after : $s;
 @!causal    const int last = $s;
     BLOCK_ROOM(real, queries, $d * $lanes); /* [d, lane] */
     BLOCK_ROOM(real, step, $rows * $room);  /* a step of keys, then of values */
@@ -43,7 +44,7 @@ __global__ void $name($arguments)
 @placed        const int query UNUSED = first + (lane < valid ? lane : valid - 1);
 @placed        const int key UNUSED = from + row;
         real value = score[at];
-@causal        value = key > query ? -ampc_inf() : value;
+@causal        value = key > query$after ? -ampc_inf() : value;
 @allowed        value = $mask[$mask_at + $mask_place] ? value : -ampc_inf();
 @added        value += $from_mask($mask[$mask_at + $mask_place]);
         weights[row * $lanes + lane] = value;

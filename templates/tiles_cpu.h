@@ -49,19 +49,19 @@
     }
 
 // --- tile_part
-/* Computes 8 rows by 32 lanes of a product. The sums stay in vector registers. */
-DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
-                      const real *b)
+/* Computes up to 8 rows by 32 lanes of a product. The sums stay in vector registers. */
+DEVICE void tile_part(int rows, int lanes, int depth, real *sum, const real *a, int a_row,
+                      int a_step, const real *b)
 {
   real part[8][32];
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < rows; i++)
     for (int j = 0; j < 32; j++) part[i][j] = sum[i * lanes + j];
   for (int k = 0; k < depth; k++)
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < rows; i++) {
       const real factor = a[i * a_row + k * a_step];
       for (int j = 0; j < 32; j++) part[i][j] = ampc_fma(factor, b[k * lanes + j], part[i][j]);
     }
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < rows; i++)
     for (int j = 0; j < 32; j++) sum[i * lanes + j] = part[i][j];
 }
 
@@ -72,9 +72,15 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
                          const real *a, int a_row, int a_step, const real *b)
 {
   (void)rows;
-  for (int lane = 0; lane < width; lane += 32)
-    for (int row = 0; row < used; row += 8)
-      tile_part(lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step, b + lane);
+  for (int lane = 0; lane < width; lane += 32) {
+    int row = 0;
+    for (; row + 8 <= used; row += 8)
+      tile_part(8, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
+                b + lane);
+    for (; row < used; row++)
+      tile_part(1, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
+                b + lane);
+  }
 }
 
 // --- tile_most

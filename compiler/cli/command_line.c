@@ -102,6 +102,15 @@ static int print_help_on(const OptionGiven *given)
   return 0;
 }
 
+static int read_decode(const OptionGiven *given)
+{
+  CommandLine *cmd = given->into;
+  cmd->options.infer_block = given->value;
+  cmd->options.decode = DECODE_CHUNK;
+  cmd->options.text_to = INT64_MAX;
+  return OPTIONS_GO_ON;
+}
+
 /* ---- the table ---- */
 
 /* In the order of OutputKind. */
@@ -128,6 +137,8 @@ static const OptionRow output_options[] = {
      .read = read_target, .words = archs},
     {"library", 0, NULL, "no main(): functions that --emit=header or fortran declares",
      .kind = OPTION_flag, FIELD(library)},
+    {"decode", 0, "BLOCK", "the program that computes a text of this infer block token by token",
+     .kind = OPTION_call, .read = read_decode},
     {"norms", 0, NULL, "steps also sum the norms of gradients, weights and updates, for --log-dir",
      .kind = OPTION_flag, FIELD(options.norms), .without = "library"},
     {"build-line", 0, NULL, "print the command that builds the output, and exit",

@@ -10,7 +10,6 @@
 #include "compiler/diag/diag.h"
 #include "common/shown.h"
 #include "compiler/cost/memory_report.h"
-#include "common/number.h"
 #include "common/terminal.h"
 
 /* NAMED: getopt_long's value for the first option with a name; smaller values are letters.
@@ -160,6 +159,9 @@ static bool fill(const OptionGiven *given, const char **expected)
     return true;
   case OPTION_number:
     return read_number(given, field, expected);
+  case OPTION_real:
+    *expected = ampc_domain_text(row->domain);
+    return ampc_read_real(given->value, field) && ampc_in_domain(row->domain, *(double *)field);
   case OPTION_size:
     *expected = "a size such as 4G, 512MB or 1000000";
     return memory_read_size(given->value, field);

@@ -8,12 +8,14 @@
  *       {0}}; */
 #pragma once
 #include "compiler/base/arena.h"
+#include "common/number.h"
 
 /* The type of the row's field, and what the option stores there. */
 typedef enum OptionKind {
   OPTION_flag,   /* bool: true */
   OPTION_text,   /* const char *: the word itself, not copied from argv */
   OPTION_number, /* uint32_t, at least row->least */
+  OPTION_real,   /* double, in row->domain */
   OPTION_size,   /* int64_t: bytes, written as "4G" */
   OPTION_choice, /* int: 1 + index in row->words; 0: the option is not given */
   OPTION_call    /* row->read does everything */
@@ -48,6 +50,7 @@ struct OptionRow {
   OptionKind kind;
   size_t field;             /* offset of the field */
   uint32_t least;           /* OPTION_number: smallest value */
+  ampc_domain domain;       /* OPTION_real: the numbers that are allowed */
   const char *const *words; /* OPTION_choice: the words, ending with NULL; OPTION_call: as well,
                                for completion */
   bool bare;                /* OPTION_choice: no value means the first word; a value needs the = */

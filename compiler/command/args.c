@@ -129,7 +129,7 @@ static void add_buffer(ArgBuild *b, const Node *n)
   KernelArg buffer = {.role = ARG_buffer,
                       .index = (uint32_t)param,
                       .type = p->dtype,
-                      .place = {AMPC_BUFFER, p->offset}};
+                      .place = {param_space(p), p->offset}};
   KernelArg kept = buffer;
   kept.role = ARG_kept;
   kept.place.space = AMPC_KEPT;

@@ -7,7 +7,7 @@
 #include <assert.h>
 
 /* Indices of the inputs of attention and of attention_backward. */
-enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT };
+enum { QUERY, KEY, VALUE, MASK, SLOPE, SUMS, OFF, RESULT, POSITION = 4 };
 
 bool attention_is_backward(const Node *n)
 {
@@ -21,6 +21,11 @@ Value attention_result(const Graph *g, const Group *p, int64_t of)
     if (attr_int(n, attention_is_backward(n) ? "of" : "sums") == of) return p->nodes[i];
   }
   return (Value){0};
+}
+
+Value attention_position(const Node *n)
+{
+  return attention_is_backward(n) ? (Value){0} : n->in[POSITION];
 }
 
 /* ---- tiles ---- */
@@ -78,7 +83,7 @@ static bool uses_tensor_cores(const Compile *c, const Group *p, const Sizes *s)
   DType type = ir_node(g, n->in[QUERY])->dtype;
   bool back = attention_is_backward(n);
   if (is_cpu_target(c) || target_capability(c) < OLDEST || c->options.real64) return false;
-  if (ampc_attention_in_f32()) return false;
+  if (ampc_attention_in_f32() || attention_position(n).id) return false;
   if (s->d > WIDEST || s->e > WIDEST || !ampc_is_narrow(type) || attr_float(n, "p") >= 1)
     return false;
   for (uint32_t i = QUERY; i <= SLOPE; i++)
@@ -100,6 +105,25 @@ static void choose_tensor_tile(TileWalk *w, bool back)
   if (each * (sums + (back ? w->rows : w->rows / 2)) > MOST_KEPT) w->rows = 16;
 }
 
+/* A tile has the queries of the heads that share keys, and 32 keys. Returns false if the group is
+ * not attention of one query, or the operands do not fit in the shared memory of a GPU. */
+static bool choose_step(Compile *c, const Group *p, const Sizes *s, TileWalk *w)
+{
+  enum { KEYS = 32, CPU_ROWS = 8, CUDA_ROWS = 16, SHARED_NUMBERS = 48 * 1024 / 4 };
+  const Graph *g = c->graph;
+  int64_t group = s->heads / s->kv_heads, widest = w->d_room > w->e_room ? w->d_room : w->e_room;
+  int64_t rows = is_cpu_target(c) ? ampc_round_up(group, CPU_ROWS) : group, numbers = rows * (s->d + KEYS + 4) + KEYS * widest;
+  bool fits = attention_position(ir_node(g, p->anchor)).id && s->l == 1 && group <= CUDA_ROWS &&
+              !attention_result(g, p, 1).id && numbers <= SHARED_NUMBERS;
+  if (!fits) return false;
+  w->step = true;
+  w->lanes = KEYS;
+  w->rows = rows;
+  w->query_split = 1;
+  w->query_units = s->n * s->kv_heads;
+  return true;
+}
+
 /* On the CPU the tile is 64 lanes by 32 rows for every head size: two tiles of 64 x 64 numbers and
  * a step fit in its caches, and 8 rows by 32 lanes fit in the vector registers. */
 TileWalk tile_walk(Compile *c, const Group *p)
@@ -112,6 +136,7 @@ TileWalk tile_walk(Compile *c, const Group *p)
   TileWalk w = {.lanes = CPU_LANES, .rows = CPU_ROWS};
   w.d_room = ampc_round_up(s.d, cpu ? CPU_ROOM : CUDA_ROOM);
   w.e_room = ampc_round_up(s.e, cpu ? CPU_ROOM : CUDA_ROOM);
+  if (choose_step(c, p, &s, &w)) return w;
   if (uses_tensor_cores(c, p, &s))
     choose_tensor_tile(&w, back);
   else if (!cpu)

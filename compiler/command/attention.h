@@ -37,6 +37,7 @@
  * 1 and 2 are the gradients of q, k and v. In forward, 0 is the values and 1 the sums. */
 Value attention_result(const Graph *g, const Group *p, int64_t of);
 bool attention_is_backward(const Node *n);
+Value attention_position(const Node *n); /* of query 0 among the keys; 0: it is 0 */
 
 /* Finds the access_through() of an input. Also returns false if elements along the last axis are
  * not adjacent in memory, except for the mask. */

@@ -100,6 +100,7 @@ typedef struct TileWalk {
   int64_t lanes, rows;    /* lanes: queries or keys in a tile; rows: keys or queries in a step */
   int64_t d_room, e_room; /* features of a query or key (d) and of a value (e), rounded up */
   bool tensor;            /* computes on tensor cores: Note [tensor cores] in attention.h */
+  bool step;              /* one query for each head: templates/attention_step.cu */
   /* *_units: units of parallel work, whose tiles are keys or queries; *_split: units that share a
    * head. On the CPU a unit of keys is a whole head of keys. All are 0 if the group does not have
    * the result. query_*: also 0 if units of keys compute the gradient of the queries. */

@@ -20,12 +20,13 @@ typedef struct Layer {
 typedef struct Parameter {
   const char *path, *model; /* "fc1.weight", "net" */
   bool buffer, frozen;
-  bool fixed;  /* a frozen weight that is stored in 16 bits or fewer: `buffer` is set, too, Note
-                  [fixed] */
-  bool adapts; /* belongs to an adapter, which `adapt` of the model adds */
-  bool given;  /* as in ampc_param */
-  bool trains; /* `unfreeze` of the model names it */
-  DType dtype; /* storage: f32 unless .to(d) or a buffer's dtype */
+  bool fixed;   /* a frozen weight that is stored in 16 bits or fewer: `buffer` is set, too, Note
+                   [fixed] */
+  bool adapts;  /* belongs to an adapter, which `adapt` of the model adds */
+  bool given;   /* as in ampc_param */
+  bool decodes; /* state of a decoder: no file has it, Note [decode] in passes/decode/decode.c */
+  bool trains;  /* `unfreeze` of the model names it */
+  DType dtype;  /* storage: f32 unless .to(d) or a buffer's dtype */
   ampc_packing packing; /* with `fixed`: its storage instead, Note [packed] in types.h */
   uint8_t rank;
   int64_t dim[MAX_RANK];
@@ -45,6 +46,12 @@ typedef struct Parameter {
 static inline bool param_is_state(const Parameter *p)
 {
   return p->buffer && !p->fixed;
+}
+
+/* The space of a buffer. */
+static inline ampc_space param_space(const Parameter *p)
+{
+  return p->decodes ? AMPC_CACHE : AMPC_BUFFER;
 }
 
 /* How an update rounds a new f32 value to bf16. kahan: to nearest, and the rounding error is kept
@@ -160,6 +167,8 @@ typedef struct BlockInfo {
   uint32_t n_sizes;
   ampc_dim_size size[AMPC_MAX_SIZES];
   int64_t least[AMPC_MAX_SIZES], most[AMPC_MAX_SIZES], multiple[AMPC_MAX_SIZES]; /* of these dims */
+  int64_t context; /* pass decode: as in ampc_block */
+  bool carries;
   uint32_t first_source, n_sources;
   int64_t work_bytes; /* pass memory */
   /* Pass plan: in_program: index of the program's block; variant: index of its variant. */

@@ -48,7 +48,8 @@ Value ir_zeros(Compile *c, const Cursor *at, Value like, DType d)
 
 bool ir_is_itself(Compile *c, Value x, const int64_t *dim, uint32_t rank)
 {
-  bool compared = c->graph->members > 1 && !(c->graph->facts & IR_SHAPED);
+  bool twin = c->graph->members > 1 || c->options.decode;
+  bool compared = twin && !(c->graph->facts & IR_SHAPED);
   return !x.id || (has_dims(ir_node(c->graph, x), dim, rank) && !compared);
 }
 

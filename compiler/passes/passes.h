@@ -8,6 +8,7 @@ bool pass_members(Compile *c);
 bool pass_precision(Compile *c); /* decides types, inserts casts; IR_TYPED */
 bool pass_gradient(Compile *c);  /* expands `minimize`: backward, update; IR_DIFFED */
 bool pass_simplify(Compile *c);  /* merges equal computations, drops dead nodes, folds casts */
+bool pass_decode(Compile *c);    /* options.decode: a program that computes a few tokens */
 bool pass_layout(Compile *c);    /* NCHW or NHWC, relayouts as nodes; IR_LAID */
 bool pass_recompute(Compile *c); /* checkpoint(): clones nodes for backward */
 bool pass_probe(Compile *c);     /* options.probe_every: nodes that measure ranges of values */

@@ -325,7 +325,7 @@ const char *place_text(Printer *p, Places *x, ampc_ref at, Value v)
   if (ampc_space_of(at.space)->type != AMPC_DTYPE_COUNT) return flat_text(p, x->params, at, v);
   switch (at.space) {
   case AMPC_BUFFER:
-  case AMPC_KEPT:
+  case AMPC_KEPT: /* those of the cache have no names */
     return param_at(x->params, 'b', at.offset);
   case AMPC_STATE:
   case AMPC_WORK:

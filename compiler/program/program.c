@@ -333,6 +333,8 @@ static void put_block(Printer *p, const ampc_block *b)
   field_integer(&t, "balance", b->balance);
   if (b->save) field_text(&t, "save", quoted(p, b->save));
   if (b->resume) field_text(&t, "resume", quoted(p, b->resume));
+  if (b->context) field_integer(&t, "context", b->context);
+  field_truth(&t, "carries", b->carries);
   if (b->n_sizes) field_text(&t, "call", quoted(p, b->call));
   if (b->n_sizes) field_integer(&t, "n_sizes", b->n_sizes);
   if (b->n_sizes) field_text(&t, "size", sizes_text(p, b));

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
-enum { QUERY, KEY, VALUE, MASK };
+enum { QUERY, KEY, VALUE, MASK, POSITION };
 
 /* `group` heads of queries share a head of keys and values. For products they are rows of one
  * matrix, so that keys and values need no copies. */
@@ -47,6 +47,7 @@ static bool mask_fits(Compile *c, const Node *n)
 bool rule_by_library(Compile *c, const Node *n)
 {
   bool half = ir_dtype_size(c, ir_in(c, n, QUERY)->dtype) == 2;
+  if (op_of(n)->gradient != grad_none && n->in[POSITION].id) return false;
   bool plain = !n->in[MASK].id || ir_in(c, n, MASK)->dtype == AMPC_BOOL;
   return !is_cpu_target(c) && half && plain && scores_of(c, n).group == 1;
 }

@@ -74,14 +74,15 @@ static int read_range(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
-static int read_temperature(const OptionGiven *given)
+static int read_stop(const OptionGiven *given)
 {
   InferCommand *cmd = given->into;
-  cmd->has_temperature = true;
-  double *to = &cmd->temperature;
-  if (ampc_read_real(given->value, to) && ampc_in_domain(AMPC_NOT_NEGATIVE, *to))
-    return OPTIONS_GO_ON;
-  return option_wrong(given, "expected 0 or more");
+  uint32_t n = cmd->n_stops++;
+  if (!*given->value) return option_wrong(given, "expected a text of at least one byte");
+  cmd->stop = arena_grow(given->arena, cmd->stop, n * sizeof *cmd->stop,
+                         (n + 1) * sizeof *cmd->stop, _Alignof(const char *));
+  cmd->stop[n] = given->value;
+  return OPTIONS_GO_ON;
 }
 
 #define FIELD(name) .field = offsetof(InferCommand, name)
@@ -120,6 +121,8 @@ static const OptionRow infer_options[] = {
      .with = "generate", .without = "prompt-file"},
     {"prompt-file", 0, "FILE", "a file with the beginning: bytes, or tokens of 16 bits (.bin)",
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
+    {"no-cache", 0, NULL, "compute each token from all tokens before it", .kind = OPTION_flag,
+     FIELD(no_cache), .with = "generate"},
     {"tokenizer", 0, "FILE",
      "the prompt is text for this tokenizer.json or .model (default: that of the job's text or "
      "jsonl)",
@@ -131,9 +134,22 @@ static const OptionRow infer_options[] = {
      FIELD(template), .with = "chat"},
     {"temperature", 0, "T",
      "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
-     .kind = OPTION_call, .read = read_temperature, .with = "generate"},
+     .kind = OPTION_real, FIELD(sampling.temperature), .domain = AMPC_NOT_NEGATIVE,
+     .expected = "0 or more", .with = "generate"},
     {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
-     FIELD(top_k), .least = 1, .with = "generate"},
+     FIELD(sampling.top_k), .least = 1, .with = "generate"},
+    {"top-p", 0, "P",
+     "draw among the smallest set of most probable tokens that sum to P or more (default 1: all)",
+     .kind = OPTION_real, FIELD(sampling.top_p), .domain = AMPC_UNIT, .with = "generate"},
+    {"min-p", 0, "P",
+     "draw among tokens at least P times as probable as the most probable one (default 0: all)",
+     .kind = OPTION_real, FIELD(sampling.min_p), .domain = AMPC_UNIT, .with = "generate"},
+    {"repetition-penalty", 0, "R",
+     "above 1 makes tokens of the prompt and of the text so far less probable (default 1)",
+     .kind = OPTION_real, FIELD(sampling.repetition_penalty), .domain = AMPC_POSITIVE,
+     .with = "generate"},
+    {"stop", 0, "TEXT", "end before this text or at this special token; may be given several times",
+     .kind = OPTION_call, .read = read_stop, .with = "generate"},
     {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "print how many bytes of memory each purpose needs", .kind = OPTION_flag,
      FIELD(verbose)},
@@ -154,8 +170,8 @@ const OptionTable infer_verb = {
 static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
 {
   Operands jobs = {argv, argc};
-  *cmd =
-      (InferCommand){.compile = options_default(), .train = {.device = "auto"}, .temperature = 1};
+  *cmd = (InferCommand){
+      .compile = options_default(), .train = {.device = "auto"}, .sampling = SAMPLING_DEFAULT};
   if (!options_read(&infer_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
   if (!*status) *status = generate_check(cmd);

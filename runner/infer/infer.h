@@ -4,6 +4,7 @@
 #include "ampc_rt.h"
 #include "compiler/driver.h"
 #include "runtime/data/tokenizer/tokenizer.h"
+#include "sample.h"
 
 typedef struct InferInput { /* --input [NAME=]FILE */
   const char *name, *file;  /* name NULL: the only argument */
@@ -34,11 +35,12 @@ typedef struct InferCommand {
   uint32_t columns; /* columns of a grid of pictures; 0: the default */
   bool ranged;      /* `low` is black and `high` is white; else 0 and 1 */
   double low, high;
-  uint32_t generate, top_k; /* 0: not given */
+  uint32_t generate; /* 0: not given */
   const char *prompt, *prompt_file, *tokenizer, *template;
-  bool chat;
-  double temperature;
-  bool has_temperature;
+  bool chat, no_cache;
+  Sampling sampling;
+  const char **stop; /* stop strings */
+  uint32_t n_stops;
   PromptText text;
   bool quiet, verbose;
 } InferCommand;

@@ -17,6 +17,13 @@ int generate_check(const InferCommand *cmd)
                        "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
   if (cmd->prompt && !*cmd->prompt)
     return usage_error(program, "--prompt is empty; give at least one token to continue from");
+  const Sampling *s = &cmd->sampling;
+  if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
+    fprintf(stderr,
+            "warning:%s%s%s: no effect with --temperature 0, which always takes the most "
+            "probable token\n",
+            s->top_k ? " --top-k" : "", s->top_p < 1 ? " --top-p" : "",
+            s->min_p > 0 ? " --min-p" : "");
   return 0;
 }
 
@@ -96,12 +103,18 @@ static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int6
 }
 
 /* Reads the tokens of a file: 16 bits each, little-endian, like the files of a `tokens` source. */
-static ampc_status take_tokens(Compile *c, PromptText *t, const char *file, const char *bytes,
+static ampc_status take_tokens(InferCommand *cmd, Compile *c, const char *file, const char *bytes,
                                int64_t n)
 {
+  PromptText *t = &cmd->text;
   if (n % 2)
     return ampc_fail(AMPC_BAD_FILE, "%s has %lld bytes, which are not whole tokens of 2 bytes",
                      file, (long long)n);
+  if (cmd->n_stops)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "--stop: after the tokens of %s the output is numbers, which contain no text: "
+                     "give the prompt as text",
+                     file);
   t->numbers = true;
   t->n = n / 2;
   t->at = arena_array(c->arena, int64_t, (size_t)t->n);
@@ -128,6 +141,19 @@ static ampc_status take_chat(InferCommand *cmd, const char *name, const char *te
   return status;
 }
 
+/* Refuses a stop string that the text of a tokenizer, which is UTF-8, cannot contain. */
+static ampc_status check_stops(InferCommand *cmd)
+{
+  Ids ids = {0};
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < cmd->n_stops && !status; i++)
+    if (tokenizer_encode(cmd->text.tokenizer, cmd->stop[i], strlen(cmd->stop[i]), false, true,
+                         &ids))
+      status = ampc_fail(AMPC_BAD_USAGE, "--stop %s: %s", cmd->stop[i], ampc_last_error());
+  free(ids.at);
+  return status;
+}
+
 /* Encodes a text by the tokenizer of the command line or of the job, if there is one. */
 static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, int64_t n)
 {
@@ -145,6 +171,7 @@ static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, i
   if (!file && cmd->chat) return ampc_fail(AMPC_BAD_USAGE, "--chat needs --tokenizer FILE");
   if (!file) return take_bytes(c, t, bytes, n);
   ampc_status status = tokenizer_open(file, &t->tokenizer);
+  if (!status) status = check_stops(cmd);
   if (status) return status;
   unsigned how = job.bare ? 0 : ENCODE_before;
   status = cmd->chat ? take_chat(cmd, file, template, bytes, n, &ids)
@@ -167,13 +194,24 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   const char *why = file_read_any(FILE_PROMPT, file, MOST_PROMPT, &bytes, &n);
   if (why) return ampc_fail(AMPC_BAD_FILE, "cannot read %s: %s", file, why);
   bool tokens = length > 4 && strcmp(file + length - 4, ".bin") == 0;
-  ampc_status status =
-      tokens ? take_tokens(c, &cmd->text, file, bytes, n) : take_text(cmd, c, bytes, n);
+  ampc_status status = tokens ? take_tokens(cmd, c, file, bytes, n) : take_text(cmd, c, bytes, n);
   free(bytes);
   if (!status && !cmd->text.n)
     status =
         ampc_fail(AMPC_BAD_FILE, "%s is empty; give at least one token to continue from", file);
   return status;
+}
+
+/* True if the length of the text is a dim of the job, so that a decoder can be derived. */
+static bool length_is_dim(const Compile *c, const Function *block)
+{
+  const TypeExpr *t = &block->params.at[0].type;
+  const Expr *e = t->n_dims == 2 ? t->dims[1] : NULL;
+  for (uint32_t i = 0; e && e->kind == EXPR_name && i < c->ast->n; i++) {
+    const Decl *d = c->ast->at[i];
+    if (d->kind == DECL_dim && strcmp(d->name.text, e->as.name) == 0) return true;
+  }
+  return false;
 }
 
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
@@ -184,6 +222,7 @@ ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
                      "i64[1, S]",
                      block->name.text, block->params.n);
   ampc_status status = read_prompt(cmd, c);
+  c->options.decode = cmd->no_cache || !length_is_dim(c, block) ? 0 : DECODE_CHUNK;
   c->options.text_from = cmd->text.n;
   c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;

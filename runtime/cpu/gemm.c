@@ -14,6 +14,7 @@
 #include <string.h>
 #include "primitive.h"
 #include "product_loops.h"
+#include "row_product.h"
 #include "runtime/base/convert.h"
 #include "runtime/plan/arithmetic.h"
 #include "runtime/plan/gemm_tiling.h"
@@ -487,10 +488,19 @@ static ampc_status run_tiles(GemmCall *p)
   return status;
 }
 
+/* Whether row_product.c computes the product: not if the library takes 16-bit operands as they are,
+ * nor in programs without oneDNN, where each sum has the same order for any number of rows. */
+static bool takes_row(const GemmCache *cache, const ampc_gemm *g)
+{
+  bool native = library_takes(g->b_type) && g->a_type == g->b_type;
+  return cache->primitives && !cache->real64 && !native && row_product_takes(g);
+}
+
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)
 {
   ampc_status status = check(g, cache->real64);
   if (status || g->m == 0 || g->n == 0) return status;
+  if (takes_row(cache, g)) return AMPC_OK;
   GemmCall p = {.g = g, .cache = cache, .real64 = cache->real64, .prepare = true};
   return run_tiles(&p);
 }
@@ -507,6 +517,10 @@ ampc_status cpu_gemm(GemmCache *cache, const ampc_gemm *g, const GemmOperands *a
                 .bias = at->bias,
                 .c = at->c,
                 .workspace = at->workspace};
+  if (takes_row(cache, g)) {
+    row_product_run(cache->pool, g, at);
+    return AMPC_OK;
+  }
   status = run_tiles(&p);
   int bad = atomic_load(&p.failed);
   return status || !bad ? status : primitive_failed(bad);

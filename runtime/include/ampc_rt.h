@@ -254,6 +254,18 @@ ampc_status ampc_infer_open(const ampc_program *program, const char *device, con
  * i; their sizes are as the block declares them. Returns when the results are in `out`. Each call
  * draws its own random numbers, which are the same in every run of the program. */
 ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, void *const *out);
+/* A text that grows, of a program that computes texts token by token (ampc --decode). Each sequence
+ * has a cache of ampc_program.space_bytes[AMPC_CACHE] bytes. The first one uses the cache that
+ * ampc_create has allocated; on a GPU it is also the fastest one. They end before ampc_free. */
+typedef struct ampc_sequence ampc_sequence;
+ampc_status ampc_sequence_begin(ampc_runtime *rt, ampc_sequence **out);
+/* Appends n tokens, 1 or more. `logits` receives the result of the block for the last token, in its
+ * type. The text has at most ampc_block.context tokens. */
+ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits);
+/* Forgets all tokens but the first n. A net with a carried state, such as an LSTM, can only forget
+ * all of them. */
+ampc_status ampc_sequence_rewind(ampc_sequence *s, int64_t n);
+void ampc_sequence_end(ampc_sequence *s); /* NULL is fine */
 /* Finds the infer block `call` of the job that is compiled for these sizes of its dims. Dims are in
  * the order in which the arguments name them (ampc_block.size). If no block has these sizes, the
  * message lists the sizes that exist. */

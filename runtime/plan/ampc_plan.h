@@ -75,8 +75,11 @@ typedef struct ampc_block {
   ampc_dim_size size[AMPC_MAX_SIZES]; /* in the order in which the arguments name the dims. An infer
                                          block is compiled once for each choice of sizes; each
                                          compiled one is an ampc_block. ampc_infer_block finds it */
-  uint32_t first_source, n_sources;   /* in ampc_program.sources */
-  uint32_t first_metric, n_metrics;   /* in ampc_program.metrics; in STATE: ampc_metric_slots */
+  int64_t context; /* a block that continues a text, Note [decode]: most positions of the text; else
+                      0 */
+  bool carries;    /* the same: its state is not only rows by position, so a chunk must be full */
+  uint32_t first_source, n_sources; /* in ampc_program.sources */
+  uint32_t first_metric, n_metrics; /* in ampc_program.metrics; in STATE: ampc_metric_slots */
   uint32_t n_periods;
   /* periods of `every` statements, increasing. Step s of the run, counted from 1, runs a statement
    * if its period divides s. Each set of periods that occurs has a variant: ampc_variant_at */

@@ -113,6 +113,7 @@ typedef enum ampc_space {
   AMPC_BUFFER, /* state that is not trained, in any type: running statistics; frozen weights that
                   are stored in 16 bits or fewer */
   AMPC_KEPT,   /* steps of several bodies: BUFFER as it was before the first body */
+  AMPC_CACHE,  /* of a decoder: what earlier calls have left of a text. Each sequence has one */
   AMPC_INPUT,  /* the batch of the current step */
   AMPC_WORK,   /* everything else, placed by lifetime */
   AMPC_SPACE_COUNT

@@ -36,6 +36,7 @@ static const ampc_space_row spaces[AMPC_SPACE_COUNT] = {
     SPACE(BUFFER, buffer, AMPC_DTYPE_COUNT, "buffers", "buffers; frozen weights"),
     SPACE(KEPT, kept, AMPC_DTYPE_COUNT, "kept buffers",
           "copy of the buffers before a step (accumulate)"),
+    SPACE(CACHE, cache, AMPC_DTYPE_COUNT, "cache", "cache of a text: keys, values, carried state"),
     SPACE(INPUT, input, AMPC_DTYPE_COUNT, "batch", "batch"),
     SPACE(WORK, work, AMPC_DTYPE_COUNT, "activations and work",
           "work: all other values, placed by lifetime"),

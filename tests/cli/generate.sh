@@ -44,6 +44,8 @@ infer more(ids: i64[1, T], x: f32[1]) { return net(ids) + x }
 infer wide(ids: i64[1, T]) { return zeros(1, T, 300) }
 infer nothing(ids: i64[1, T]) { return net(ids) / 0.0 * 0.0 }
 infer control(ids: i64[1, T]) { return zeros(1, T, 256) + 9.0 * (arange(256) == ids.unsqueeze(2) + 1) }
+infer accents(ids: i64[1, T]) { return zeros(1, T, 256) + 9.0 * (arange(256) == 364 - ids.unsqueeze(2)) }
+infer pairs(ids: i64[1, T]) { i = arange(256) - ids.unsqueeze(2); return 9.0 * (i == 1) + 8.0 * (i == 2) - 1.0 }
 JOB
 sentence='the cat sat on the mat, and the dog ran. '
 for _ in $(seq 60); do printf '%s' "$sentence"; done >text.txt
@@ -68,6 +70,18 @@ cmp -s one out && failed "another seed: the same text"
 passes "one size or several" $draw --seed 1 --dim S=16
 passes "--top-k 1" $draw --seed 1 --top-k 1
 [ "$(head -c 41 out)" = "$sentence" ] || failed "--top-k 1 is the likeliest token"
+for one in "--top-p 0" "--top-p 0.01" "--min-p 1"; do
+  passes "$one" $draw --seed 1 $one
+  [ "$(head -c 41 out)" = "$sentence" ] || failed "$one is the likeliest token"
+done
+passes "all tokens" $draw --seed 1 --top-p 1 --min-p 0 --repetition-penalty 1
+cp out again
+same "values that change nothing" one again
+passes "top-p" $draw --seed 1 --top-p 0.99
+cmp -s one out && failed "--top-p 0.99 changes nothing"
+prints "a likeliest token that the prompt has" babc infer --block pairs --temperature 0 --generate 2 --prompt ba job.amp
+prints "it becomes less likely" bacd infer --block pairs --temperature 0 --generate 2 --repetition-penalty 1.2 --prompt ba job.amp
+prints "a little less likely" babc infer --block pairs --temperature 0 --generate 2 --repetition-penalty 1.1 --prompt ba job.amp
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for c in sys.argv[1] for b in (ord(c), 0)))' "the cat " >tokens.bin
 prints "tokens in, numbers out" "$(printf '%d ' \'t \'h \'e 32 \'c \'a \'t 32 \'s \'a)$(printf '%d' \'t)"$'\n' $next --generate 3 --prompt-file tokens.bin
 SHELL=$BASH script -qec "timeout 100 $amp infer -q --device cpu --weights w.safetensors --block control --temperature 0 --generate 6 --prompt $'\x1a' job.amp" /dev/null >out 2>err </dev/null
@@ -75,6 +89,18 @@ SHELL=$BASH script -qec "timeout 100 $amp infer -q --device cpu --weights w.safe
 prints "a file gets the bytes" $'\x1a\x1b\x1c' infer --block control --temperature 0 --generate 2 --prompt $'\x1a' job.amp
 passes "how fast" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block last --generate 3 --prompt "$sentence" job.amp
 grep -Eq '^3 tokens in [0-9.]+ s \([0-9.]+ a second\)$' err || failed "how fast"
+
+# ---- stop strings ---------------------------------------------------------------------------
+prints "a stop string" 'the cat sat on the ' $next --generate 68 --prompt 'the cat sat on ' --stop 'mat,'
+prints "the first of several" 'the cat sat on the mat, ' $next --generate 68 --prompt 'the cat sat on ' --stop dog --stop 'and the dog' --stop ran
+prints "only the generated text counts" "${sentence}the " $next --generate 68 --prompt 'the cat sat on ' --stop 'cat sat'
+prints "one that never comes" "${sentence}" $next --generate 26 --prompt 'the cat sat on ' --stop 'cat ran'
+prints "one that has begun when the text ends" "${sentence}the cat" $next --generate 33 --prompt 'the cat sat on ' --stop 'the cat ran'
+prints "the bytes of a character" é infer --block accents --temperature 0 --generate 9 --prompt é --stop é job.amp
+prints "half a character" $'é\xc3' infer --block accents --temperature 0 --generate 9 --prompt é --stop $'\xa9' job.amp
+prints "the same half of another character" ééé infer --block accents --temperature 0 --generate 4 --prompt é --stop è job.amp
+passes "how many tokens" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block accents --temperature 0 --generate 9 --prompt é --stop é job.amp
+grep -q '^2 tokens in' err || failed "a stop string: how many tokens"
 
 # ---- a library -------------------------------------------------------------------------------------
 grep -v '^train\|^optimizer\|^infer' job.amp >net.amp
@@ -144,5 +170,15 @@ refuses "a temperature alone" 2 'temperature needs --generate' infer --block nex
 refuses "a temperature below zero" 2 'temperature=-1: expected 0 or more' infer --temperature=-1 $ask
 refuses "no temperature" 2 'temperature hot: expected 0 or more' infer --temperature hot $ask
 refuses "none of the likeliest" 2 'top-k 0' infer --top-k 0 $ask
+refuses "a top-p above 1" 2 'top-p 1.5: expected a number from 0 to 1' infer --top-p 1.5 $ask
+refuses "a min-p below 0" 2 'min-p=-0.1: expected a number from 0 to 1' infer --min-p=-0.1 $ask
+refuses "a penalty of 0" 2 'repetition-penalty 0: expected a finite number above 0' infer --repetition-penalty 0 $ask
+refuses "an empty stop string" 2 'stop : expected a text of at least one byte' infer --stop '' $ask
+refuses "a stop string among numbers" 2 'stop: after the tokens of tokens.bin the output is numbers' infer --block next --generate 5 --prompt-file tokens.bin --stop a job.amp
+refuses "a stop string alone" 2 'stop needs --generate' infer --block next --stop a job.amp
+passes "choices of one token" $next --generate 3 --prompt the --top-p 0.5 --top-k 3
+grep -q '^warning: --top-k --top-p: no effect with --temperature 0' err || failed "top-k, top-p with temperature 0"
+passes "a penalty, and a choice" infer --temperature 1 --block next --generate 3 --prompt the --min-p 0.5 job.amp
+[ ! -s err ] || failed "a warning without a reason"
 refuses "no tokens to be written" 2 'generate 0' infer --generate 0 --prompt a job.amp
 [ $failures -eq 0 ]

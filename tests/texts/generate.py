@@ -64,6 +64,10 @@ def main():
         ask("Name a bird.", "--chat", prints="Zw\u00f6lf \U0001f600\n")
         ask("Two?", "--chat", prints="Yes, two.\n")
         ask("Two?", "--chat", n="2", prints="Yes\n")
+        ask("Two?", "--chat", "--stop", ", t", prints="Yes\n")  # two tokens
+        ask("Name a bird.", "--chat", "--stop", "\u00f6l", prints="Zw\n")
+        ask("Name a bird.", "--chat", "--stop", "\U0001f601", prints="Zw\u00f6lf \U0001f600\n")  # the same first bytes
+        ask("Two?", "--chat", "--stop", b"\xff", status=2, says="--stop \\xff: byte 0 of the text, 0xff, is not UTF-8")
         own = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n{answer}<|im_end|>"
         ask("Two?", "--chat", "--template", own, "--tokenizer", "tokenizer.json", prints="Yes, two.\n")
         ask("Two?", "--chat", "--template", "llama3", status=3, says="has no token <|begin_of_text|>")
@@ -77,6 +81,8 @@ def main():
         ask("Two?", "--chat", "--tokenizer", "tokenizer.json", job="bare.amp", status=2, says="say which template with --template")
         train(TEXT, "The dog and the cat sat on the mat and slept. " * 30, "a.txt")
         ask("The dog and", n="9", prints="The dog and the cat sat on the mat")
+        ask("The dog and", "--stop", "the mat", n="9", prints="The dog and the cat sat on ")
+        ask("The dog and", "--stop", "dog and", "--stop", "mad", n="9", prints="The dog and the cat sat on the mat")
         with open("two.amp", "w", encoding="utf-8") as f:
             f.write(JOB % TWO)
         ask("The dog", job="two.amp", status=2, says="do not name one tokenizer")

@@ -61,8 +61,17 @@ const char *input_text(const Template *t, uint32_t i)
     index = index_at(VAR_i);
   }
   Operand o = load_operand(t->k, t->n->in[i], &index);
-  if (op_has(t->n, T_assigns)) return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
+  if (op_has(t->n, T_assigns) || t->n->op == OP_store)
+    return stored(t->k, ir_node(t->k->g, t->n->in[i])->dtype, o.text);
   return op_has(t->n, T_along) ? o.text : as_real(t->k, o).text;
+}
+
+/* Returns the number of elements in a row that an op `store` stores. */
+int64_t store_inner(const Template *t)
+{
+  const Node *x = ir_in(t->k->c, t->n, 0);
+  uint32_t axis = (uint32_t)attr_int(t->n, "axis");
+  return dims_product(x->dim + axis + 1, x->rank - axis - 1u);
 }
 
 const char *number_text(const Template *t, int64_t v)
@@ -169,8 +178,8 @@ static int64_t walked(const Template *t)
 {
   int64_t range = node_range(t->k->g, t->n);
   if (range >= 0) return range;
-  if (op_has(t->n, T_running) || t->n->op == OP_statistics || t->n->op == OP_check_index ||
-      t->n->op == OP_ranges)
+  if (op_has(t->n, T_running) || t->n->op == OP_store || t->n->op == OP_statistics ||
+      t->n->op == OP_check_index || t->n->op == OP_ranges)
     return ir_elements(ir_node(t->k->g, t->n->in[0]));
   return 1;
 }
@@ -187,6 +196,7 @@ void put_template(Template *t, const EmbeddedFile *file)
 const EmbeddedFile *kernel_file(const Kernel *k)
 {
   const OpInfo *op = op_of(ir_node(k->g, k->group->anchor));
+  if (k->part->tiles && k->part->tiles->step) return template_step_file(op);
   return k->part->tiles && k->part->tiles->tensor ? template_tensor_file(op) : template_file(op);
 }
 

@@ -112,3 +112,8 @@ const EmbeddedFile *template_tensor_file(const OpInfo *op)
 {
   return file_named(op, "_tensor");
 }
+
+const EmbeddedFile *template_step_file(const OpInfo *op)
+{
+  return file_named(op, "_step");
+}

@@ -58,6 +58,7 @@ extern const char template_shared[]; /* "update.cu" */
 void template_read(TemplateLines *out, const EmbeddedFile *own);
 const EmbeddedFile *template_file(const OpInfo *op);
 const EmbeddedFile *template_tensor_file(const OpInfo *op); /* for tensor cores */
+const EmbeddedFile *template_step_file(const OpInfo *op);   /* for one query */
 const char *template_begin(const EmbeddedFile *file); /* returns the text after its first comment */
 
 typedef struct Mark { /* @word or @!word */
@@ -85,6 +86,7 @@ void template_check(Arena *a, Template t, const EmbeddedFile *file);
 
 /* ---- what rows of the table ask ---- */
 
+int64_t store_inner(const Template *t);
 const char *number_text(const Template *t, int64_t v);
 const char *input_text(const Template *t, uint32_t i);
 const char *attr_text(const Template *t, uint32_t i);

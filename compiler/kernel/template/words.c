@@ -1,5 +1,6 @@
 /* THE words of templates: the table, the text that replaces a word, and the check that templates
  * have no unknown words. A process runs the check once. */
+#include "compiler/command/attention.h"
 #include "template.h"
 #include "compiler/graph/optimizers.h"
 #include "compiler/graph/ranges.h"
@@ -176,6 +177,8 @@ static void check_all(void)
   for (OpKind i = 0; i < OP_COUNT; i++)
     if (op_row(i)->traits & T_tiles)
       template_check(a, (Template){.op = op_row(i)}, template_tensor_file(op_row(i)));
+  const OpInfo *attention = op_row(OP_attention);
+  template_check(a, (Template){.op = attention}, template_step_file(attention));
   for (uint32_t i = 0; i < COLUMNS_FILES; i++)
     template_check(a, (Template){.columns = {.whole = i > 0}}, embedded_find(columns_file[i]));
   for (OptimizerKind i = 0; i < OPT_COUNT; i++) check_optimizer(optimizer_row(i));

@@ -179,6 +179,22 @@ static bool find_dims(Lower *l, Choice *x, const Expr *e)
   return find_dims(l, x, e->as.binary.left) && find_dims(l, x, e->as.binary.right);
 }
 
+/* Chooses the length of the shortest text that fits, a power of two times the least, and another
+ * one for pass decode to compare with. */
+static void ask_for_twin(Dim *d, int64_t to, int64_t *list)
+{
+  enum { SHORT = 256 };
+  int64_t length = ampc_round_up(SHORT, d->multiple);
+  while (length < to && length < d->most) length *= 2;
+  if (length > d->most) length = d->most;
+  list[d->n_asked++] = length;
+  if (length - d->multiple >= d->least)
+    list[d->n_asked++] = length - d->multiple;
+  else if (length + d->multiple <= d->most)
+    list[d->n_asked++] = length + d->multiple;
+  d->asked = list;
+}
+
 /* Chooses sizes for a block that reads a growing text. Each size costs compile time, and padding
  * costs run time. So at most four lengths are compiled: the maximum, a half, a quarter and an
  * eighth of it. A step uses the shortest length that fits. */
@@ -190,6 +206,10 @@ static void ask_lengths(Lower *l, Dim *d)
   int64_t to = o->text_to < d->most ? o->text_to : d->most, below = 0;
   int64_t *list = arena_array(l->arena, int64_t, LENGTHS);
   d->n_asked = 0;
+  if (o->decode) {
+    ask_for_twin(d, to, list);
+    return;
+  }
   for (int i = LENGTHS - 1; i >= 0; i--) {
     int64_t length = ampc_round_up((d->most + ((int64_t)1 << i) - 1) >> i, d->multiple);
     if (length < d->least) length = d->least;

@@ -133,12 +133,13 @@ static void place_params(Compile *c)
 {
   Graph *g = c->graph;
   place_weights(c);
-  int64_t bytes = 0;
+  int64_t of_buffers = 0, of_cache = 0;
   for (uint32_t i = 0; i < g->params.n; i++) {
     Parameter *p = &g->params.at[i];
+    int64_t *bytes = p->decodes ? &of_cache : &of_buffers;
     if (!p->buffer) continue;
-    p->offset = bytes;
-    bytes += ampc_round_up(param_bytes(c, p), AMPC_BUFFER_ALIGN);
+    p->offset = *bytes;
+    *bytes += ampc_round_up(param_bytes(c, p), AMPC_BUFFER_ALIGN);
   }
 }
 
@@ -169,7 +170,7 @@ static ampc_ref param_place(const Compile *c, const Node *n)
   if (p->packing && attr_int(n, "scales"))
     return (ampc_ref){AMPC_BUFFER,
                       p->offset + ampc_packed_of(p->packing, p->dim[0], p->dim[1]).scales};
-  if (p->buffer) return (ampc_ref){AMPC_BUFFER, p->offset};
+  if (p->buffer) return (ampc_ref){param_space(p), p->offset};
   ampc_space space = reads_average(c->graph, n) ? AMPC_EMA : AMPC_MASTER;
   return (ampc_ref){space, p->offset * ir_dtype_size(c, n->dtype)};
 }

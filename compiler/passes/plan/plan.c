@@ -60,6 +60,7 @@ static void plan_params(Compile *c, ampc_program *p)
   p->n_params = share_params(g);
   p->shares = out + p->n_params;
   p->n_shares = g->params.n - p->n_params;
+  while (p->n_params && g->params.at[p->n_params - 1].decodes) p->n_params--;
   p->loads = g->loads.at;
   p->n_loads = g->loads.n;
   p->aliases = g->aliases.at;
@@ -232,6 +233,8 @@ static ampc_block plan_block(Compile *c, uint32_t b)
                     .resume = from->resume,
                     .call = from->call,
                     .n_sizes = from->n_sizes,
+                    .context = from->context,
+                    .carries = from->carries,
                     .first_source = from->first_source,
                     .n_sources = from->n_sources,
                     .n_periods = from->n_periods};
@@ -302,13 +305,13 @@ static void param_spaces(Compile *c, ampc_program *p)
   int64_t align = param_align(g);
   bool ema = false;
   uint32_t copies = 0;
-  for (uint32_t i = 0; i < p->n_params; i++) {
+  for (uint32_t i = 0; i < share_params(g); i++) { /* with the state of a decoder */
     const ampc_param *q = &p->params[i];
     int64_t end = q->offset + ampc_round_up(param_room(c, &g->params.at[i]), align);
     int64_t bytes = param_bytes(c, &g->params.at[i]);
+    int64_t *space = &p->space_bytes[param_space(&g->params.at[i])];
     if (q->buffer)
-      p->space_bytes[AMPC_BUFFER] =
-          most(p->space_bytes[AMPC_BUFFER], q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));
+      *space = most(*space, q->offset + ampc_round_up(bytes, AMPC_BUFFER_ALIGN));
     else
       elements = most(elements, end);
     if (q->optimizer >= 0) trained = most(trained, end);

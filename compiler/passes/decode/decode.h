@@ -1,0 +1,114 @@
+/* Pass decode: what its files share. decode.c explains the pass. */
+#pragma once
+#include "compiler/graph/ops.h"
+
+/* What a value depends on.
+ *   CONST  positions and weights, but no token. It keeps all positions of the longest text
+ *   NOW    tokens. The step computes it for the new positions only, along axis `now`
+ *   LAST   tokens, and it belongs to the last position: it has no axis of positions
+ *   TURN   the same inside a loop over positions: it belongs to the position of the iteration */
+typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
+
+/* Note [ahead]
+ * Besides its own axis of positions, a NOW value may have a second one, `keys`: scores have one
+ * number for each pair of a new position and any position. A reduction over the keys would see
+ * later positions, unless these all have the same number, `ahead`, that adds nothing to the result:
+ * -inf in front of a softmax, 0 in front of a sum. A mask of constants decides that: where() or a
+ * sum with it. Its elements are computed here (ahead.c). Masks add -inf, or numbers such as -1e9:
+ * up to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0.
+ */
+#define FAR_BELOW (-1e4)
+typedef struct Info {
+  Kind kind;
+  uint32_t now;  /* NOW: the axis of the new positions */
+  int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
+  bool is_ahead; /* all elements with a key after the position are `ahead` */
+  bool looked;   /* CONST: is_ahead and ahead are known; for axes `now` and `keys` */
+  uint32_t keys;
+  double ahead;
+  int64_t early; /* Note [early] in shift.c */
+  bool is_first;
+  double first;
+} Info;
+
+typedef struct Decode {
+  Compile *c;
+  Graph *g;
+  const Node *old; /* the nodes before the pass */
+  uint32_t first, end,
+      twin;              /* nodes of the block are [first, end); those of the twin begin at twin */
+  int64_t length, other; /* positions of the block, of the twin */
+  int64_t chunk;         /* new positions of the program that is being made */
+  uint16_t block;        /* its block */
+  Info *info;            /* the rest: by old id */
+  Value *map;            /* the new value: CONST of all positions, else of the new ones */
+  Value *whole;          /* NOW: all positions up to now; 0: not needed so far */
+  Value *settled;        /* NOW with rows in front: the rows at the new positions; the same */
+  Value *picked[MAX_RANK]; /* CONST: the new positions along that axis; 0: not needed so far */
+  Value *state;            /* of a carry: the buffer with its value after the last call */
+  uint32_t first_state,
+      n_states;              /* of the parameters: buffers; those that the program has so far */
+  uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
+  bool *over;                /* by old loop: it has an iteration for each position */
+  bool carries;              /* some state is not rows by position */
+  Value position, positions; /* the first new position, i64[1]; all of them, i64[chunk] */
+} Decode;
+
+/* ---- decode.c ---- */
+
+/* Reports E614: the block computes something that a step cannot continue. Returns false. */
+bool decode_refuse(Decode *d, const Node *n, const char *why, const char *help);
+bool decode_looks_ahead(Decode *d, const Node *n, const char *what);
+/* Returns how often the axis has all positions: 0: it has none; 1: S, or some more or less; 4: 4 S.
+ * -1: as no step could divide it. */
+int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis);
+/* Returns the axis of positions other than `now`; -1: none; -2: several. */
+int decode_keys(const Decode *d, uint32_t id, uint32_t now);
+/* Returns the cursor for a node beside the old node. */
+Cursor decode_cursor(const Decode *d, const Node *old);
+/* Returns a copy of the old node with these inputs and attributes `shape` for the new positions
+ * along axis `now`; now -1: as it was. */
+Node decode_copy(Decode *d, uint32_t id, const Value *in, int now);
+/* Adds the copy; its type stays that of the old node. */
+Value decode_add(Decode *d, uint32_t id, Node *n);
+/* Returns the buffer of this type and shape that keeps earlier positions for an old node. */
+Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint32_t rank);
+/* Adds the effect that stores x in such a buffer. axis -1: as a whole, else the rows at the new
+ * positions. */
+void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis);
+/* Returns all positions up to now of a NOW value, which its step stores; those of a CONST value. */
+Value decode_whole(Decode *d, uint32_t id);
+/* Returns `first` at position 0, else `later`. */
+Value decode_begins(Decode *d, const Node *like, Value first, Value later);
+
+/* ---- derive.c ---- */
+bool derive_node(Decode *d, uint32_t id);
+
+/* ---- pick.c ---- */
+
+/* Returns a CONST value at the new positions along the axis. {0} after a message. */
+Value decode_pick(Decode *d, uint32_t id, uint32_t axis);
+
+/* ---- loop.c ---- */
+bool derive_crossing(Decode *d, uint32_t id);
+bool derive_in_loop(Decode *d, uint32_t id);
+
+/* ---- shift.c ---- */
+
+/* Returns a value at the new positions: one that is moved along them, with rows of earlier calls.
+ * {0} after a message. */
+Value decode_now(Decode *d, uint32_t id);
+/* Along the positions: padding, slices, numbers in front, convolutions, cumulative ops. */
+bool derive_pad(Decode *d, uint32_t id);
+bool derive_shift(Decode *d, uint32_t id);
+bool derive_prefix(Decode *d, uint32_t id);
+bool derive_conv(Decode *d, uint32_t id);
+bool derive_cumulative(Decode *d, uint32_t id);
+
+/* ---- ahead.c ---- */
+
+/* Finds what a CONST value is wherever the index along `keys` is above that along `now`. Returns
+ * false if its elements there differ or are not known. */
+bool ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, double *out);
+/* Sets is_ahead of an elementwise NOW node. */
+void ahead_of_map(Decode *d, uint32_t id, int keys);

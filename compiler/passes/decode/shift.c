@@ -1,0 +1,178 @@
+/* Part of pass decode: values that are moved along the positions.
+ *
+ * Note [early]
+ * Padding with `early` rows in front moves a value: its row u then depends on the tokens before
+ * position u - early alone, and the chunk at position p computes the rows from p + early on. The
+ * first `early` rows depend on no token. If all of them are one number, it is `first`. Slices move
+ * rows back, and windows of convolutions, which end at the newest row, too. Rows that are before
+ * those of the chunk are state: the last rows of the call before, at position 0 the number. No
+ * value moves to the other side, where rows would depend on later tokens. */
+#include "decode.h"
+#include <math.h>
+#include <string.h>
+
+/* Finds the number that all elements of a CONST value are. */
+static bool is_uniform(const Decode *d, uint32_t id, double *out)
+{
+  const Node *n = &d->old[id];
+  bool literal = op_has(n, T_literal);
+  if (literal) *out = attr_as_number(n, 0);
+  if (literal) return true;
+  if (n->op == OP_full_like || n->op == OP_like) return is_uniform(d, n->in[1].id, out);
+  bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_casts | T_permutes | T_repeats) ||
+              n->op == OP_slice;
+  return view && n->n_in && is_uniform(d, n->in[0].id, out);
+}
+
+static Value slice(Decode *d, const Cursor *at, Value v, uint32_t axis, int64_t start, int64_t n)
+{
+  return ir_append(
+      d->c, at, OP_slice, &v, 1,
+      ATTRS({"dim", {.i = axis}}, {"start", {.i = start}}, {"stop", {.i = start + n}}));
+}
+
+/* Returns x with `rows` earlier rows in front along `axis`, and keeps the last ones. `id`: the old
+ * node to which the state belongs; first: the rows before position 0. */
+static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_t rows,
+                          double first)
+{
+  Node n = *ir_node(d->g, x);
+  Cursor at = decode_cursor(d, &d->old[id]);
+  int64_t dim[MAX_RANK];
+  memcpy(dim, n.dim, sizeof dim);
+  dim[axis] = rows;
+  at.why = WHY_fixed;
+  Value state = decode_state(d, id, n.dtype, dim, n.rank);
+  Value number = ir_cast(d->c, &at, ir_number(d->c, &at, first), n.dtype);
+  at.why = WHY_follow;
+  Value in[] = {decode_begins(d, &d->old[id], number, state), x};
+  Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
+  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, rows), -1);
+  return all;
+}
+
+Value decode_now(Decode *d, uint32_t id)
+{
+  const Info *x = &d->info[id];
+  if (x->kind != NOW || !x->early) return d->map[id];
+  if (d->settled[id].id) return d->settled[id];
+  if (!x->is_first) {
+    decode_refuse(d, &d->old[id], "its first rows are computed, and later ones are moved",
+                  "pad with a number right before the rows are read");
+    return (Value){0};
+  }
+  Cursor at = decode_cursor(d, &d->old[id]);
+  Value all = with_earlier(d, id, d->map[id], x->now, x->early, x->first);
+  return d->settled[id] = slice(d, &at, all, x->now, 0, d->chunk);
+}
+
+/* ---- ops ---- */
+
+static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool is_first,
+                    double first)
+{
+  if (early < 0) return decode_looks_ahead(d, &d->old[id], "rows after its position");
+  d->info[id] = d->info[from];
+  d->info[id].early = early;
+  d->info[id].is_first = is_first;
+  d->info[id].first = first;
+  d->map[id] = d->map[from];
+  return true;
+}
+
+bool derive_pad(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  const Info *x = &d->info[n->in[0].id];
+  double value = attr_float(n, "value");
+  int64_t before = attr_int(n, "before");
+  bool same = !x->early || (x->is_first && x->first == value);
+  return move_to(d, id, n->in[0].id, x->early + before, before ? same : x->is_first,
+                 before ? value : x->first);
+}
+
+bool derive_shift(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  const Info *x = &d->info[n->in[0].id];
+  return move_to(d, id, n->in[0].id, x->early - attr_int(n, "start"), x->is_first, x->first);
+}
+
+/* Numbers in front of a NOW value. */
+bool derive_prefix(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  uint32_t last = n->in[n->n_in - 1].id;
+  const Info *x = &d->info[last];
+  int64_t early = x->early, axis = attr_int(n, "dim");
+  double first = x->first, one;
+  bool same = x->early == 0 || x->is_first, any = x->early > 0;
+  for (uint32_t i = 0; i + 1u < n->n_in; i++) {
+    if (d->info[n->in[i].id].kind != CONST || decode_share(d, n->in[i].id, (uint32_t)axis))
+      return decode_refuse(d, n, "it joins positions",
+                           "only numbers in front of all positions are possible");
+    same = same && is_uniform(d, n->in[i].id, &one) && (!any || one == first);
+    first = one;
+    any = true;
+    early += d->old[n->in[i].id].dim[axis];
+  }
+  return move_to(d, id, last, early, same, first);
+}
+
+/* A convolution along the positions: the rows before the chunk are its padding at first. */
+bool derive_conv(Decode *d, uint32_t id)
+{
+  static const char *const words[][3] = {
+      {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
+  const Node *n = &d->old[id];
+  const Info *x = &d->info[n->in[0].id];
+  if (x->now < 2 || n->op == OP_conv2d_data || n->op == OP_conv3d_data)
+    return decode_refuse(d, n, "it mixes positions", "convolve along the positions, with stride 1");
+  const char *const *word = words[x->now - 2];
+  int64_t taps = d->old[n->in[1].id].dim[x->now], dilation = attr_int(n, word[2]);
+  int64_t rows = (taps - 1) * dilation, pad = attr_int(n, word[1]), early = x->early + pad - rows;
+  bool known = rows <= x->early ? x->is_first : !x->early || (x->is_first && x->first == 0);
+  if (attr_int(n, word[0]) != 1)
+    return decode_refuse(d, n, "its stride is not 1", "convolve along the positions with stride 1");
+  if (early < 0) return decode_looks_ahead(d, n, "rows after its position");
+  if (rows && !known)
+    return decode_refuse(d, n, "the rows in front are computed", "pad with zeros right before it");
+  Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id], d->map[n->in[2].id]};
+  if (rows) in[0] = with_earlier(d, id, in[0], x->now, rows, x->early ? x->first : 0);
+  Node copy = decode_copy(d, id, in, -1);
+  attr_set_int(&copy, word[1], 0);
+  d->info[id] = (Info){.kind = NOW, .now = x->now, .outer = 1, .early = early};
+  d->map[id] = decode_add(d, id, &copy);
+  return d->map[id].id != 0;
+}
+
+/* Sums and products of all rows so far: they continue from the last one. */
+bool derive_cumulative(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  const Info *x = &d->info[n->in[0].id];
+  Cursor at = decode_cursor(d, n);
+  uint32_t axis = x->now, exclusive;
+  bool sums = n->op == OP_cumsum, plain = sums || n->op == OP_cumprod;
+  if (plain && attr_int(n, "reverse")) return decode_looks_ahead(d, n, "positions after its own");
+  bool leaves_out = attr_find(op_of(n), "exclusive", &exclusive) && n->attr[exclusive].i;
+  bool fits = plain && !leaves_out && !x->early && d->old[n->in[0].id].dtype == n->dtype;
+  if (!fits)
+    return decode_refuse(d, n, "it is not known what it reads of earlier positions",
+                         "of the ops along positions, cumsum and cumprod are possible");
+  int64_t dim[MAX_RANK];
+  memcpy(dim, n->dim, sizeof dim);
+  dim[axis] = 1;
+  at.why = WHY_fixed;
+  Value state = decode_state(d, id, n->dtype, dim, n->rank);
+  Value number = ir_cast(d->c, &at, ir_number(d->c, &at, sums ? 0 : 1), n->dtype);
+  at.why = WHY_follow;
+  Value in[] = {decode_begins(d, n, number, state), d->map[n->in[0].id]};
+  Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
+  Node copy = decode_copy(d, id, &all, -1);
+  all = decode_add(d, id, &copy);
+  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, 1), -1);
+  d->info[id] = (Info){.kind = NOW, .now = axis, .outer = 1};
+  d->map[id] = slice(d, &at, all, axis, 1, d->chunk);
+  return true;
+}

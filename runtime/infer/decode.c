@@ -1,0 +1,123 @@
+/* Continues texts with a program that pass decode has derived: Note [decode] in
+ * compiler/passes/decode/decode.c. Block 0 computes one token, block 1 a chunk of a prompt.
+ *
+ * What later calls read of a text is in the space CACHE. The runtime has one, for the first
+ * sequence; each further sequence has its own. */
+#include <stdlib.h>
+#include "common/needs.h"
+#include "runtime/base/convert.h"
+#include "runtime/runtime.h"
+
+enum { STEP, PREFILL };
+
+struct ampc_sequence {
+  ampc_runtime *rt;
+  void *cache;  /* NULL: that of the runtime */
+  int64_t done; /* tokens so far */
+  void *in;     /* room for the tokens of a call */
+};
+
+static const ampc_source *tokens_of(const ampc_program *p, uint32_t block)
+{
+  return &p->sources[p->blocks[block].first_source];
+}
+
+static ampc_status open_cache(ampc_sequence *s)
+{
+  ampc_runtime *rt = s->rt;
+  int64_t bytes = rt->program->space_bytes[AMPC_CACHE];
+  if (!rt->cache_taken) {
+    rt->cache_taken = true;
+    return AMPC_OK;
+  }
+  ampc_status status = rt->device->ops->alloc(rt->device, bytes ? bytes : 1, &s->cache);
+  return status ? ampc_fail(status, "cache of a text: %s", ampc_last_error()) : AMPC_OK;
+}
+
+ampc_status ampc_sequence_begin(ampc_runtime *rt, ampc_sequence **out)
+{
+  NEEDS(rt && out);
+  const ampc_program *p = rt->program;
+  *out = NULL;
+  if (!p->n_blocks || !p->blocks[STEP].context)
+    return ampc_fail(AMPC_BAD_USAGE, "%s has no block that continues a text", p->name);
+  const ampc_source *tokens = tokens_of(p, PREFILL);
+  ampc_sequence *s = calloc(1, sizeof *s);
+  if (s) s->in = malloc((size_t)(tokens->dim[1] * ampc_element_size(p, tokens->dtype)));
+  if (!s || !s->in) {
+    free(s);
+    return ampc_fail(AMPC_RUN_FAILED, "out of memory for a text");
+  }
+  s->rt = rt;
+  ampc_status status = open_cache(s);
+  if (status) {
+    free(s->in);
+    free(s);
+    return status;
+  }
+  *out = s;
+  return AMPC_OK;
+}
+
+void ampc_sequence_end(ampc_sequence *s)
+{
+  if (!s) return;
+  if (s->cache)
+    s->rt->device->ops->release(s->rt->device, s->cache);
+  else
+    s->rt->cache_taken = false;
+  free(s->in);
+  free(s);
+}
+
+ampc_status ampc_sequence_rewind(ampc_sequence *s, int64_t n)
+{
+  NEEDS(s && n >= 0 && n <= s->done);
+  if (n && s->rt->program->blocks[STEP].carries && n < s->done)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "the net carries values from token to token, so a text can only be rewound to "
+                     "its beginning, not to token %lld",
+                     (long long)n);
+  s->done = n;
+  if (n) return AMPC_OK;
+  char *cache = s->cache ? s->cache : s->rt->base[AMPC_CACHE]; /* NaNs would stay: 0 NaN is NaN */
+  int64_t bytes = s->rt->program->space_bytes[AMPC_CACHE];
+  return bytes ? s->rt->device->ops->fill(s->rt->device, cache, 0, bytes) : AMPC_OK;
+}
+
+/* Runs a block on the next tokens, of which n are given; the others are token 0. */
+static ampc_status run(ampc_sequence *s, uint32_t block, const int64_t *token, int64_t n,
+                       void *logits)
+{
+  ampc_runtime *rt = s->rt;
+  const ampc_source *tokens = tokens_of(rt->program, block);
+  int64_t position = s->done;
+  for (int64_t i = 0; i < tokens->dim[1]; i++)
+    number_store(tokens->dtype, false, s->in, i, i < n ? (double)token[i] : 0);
+  runtime_set_cache(rt, s->cache);
+  ampc_status status =
+      ampc_infer(rt, block, (const void *const[]){s->in, &position}, (void *const[]){logits});
+  runtime_set_cache(rt, NULL);
+  s->done += n < tokens->dim[1] ? n : tokens->dim[1];
+  return status;
+}
+
+/* A chunk that is not full computes rows that later calls overwrite. If the program also carries
+ * values from position to position, single steps compute what is left of a prompt. */
+ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits)
+{
+  NEEDS(s && token && n > 0 && logits);
+  const ampc_program *p = s->rt->program;
+  const ampc_block *prefill = &p->blocks[PREFILL];
+  ampc_status status = AMPC_OK;
+  if (s->done + n > prefill->context)
+    return ampc_fail(AMPC_BAD_USAGE, "a text of %lld tokens; %s is compiled for %lld",
+                     (long long)(s->done + n), p->name, (long long)prefill->context);
+  int64_t chunk = tokens_of(p, PREFILL)->dim[1], end = s->done + n;
+  int64_t least = prefill->carries ? chunk : 2; /* tokens that are worth a chunk */
+  while (end - 1 - s->done >= least && !status)
+    status = run(s, PREFILL, token + n - (end - s->done), end - 1 - s->done, logits);
+  while (s->done < end && !status)
+    status = run(s, STEP, token + n - (end - s->done), end - s->done, logits);
+  return status;
+}
