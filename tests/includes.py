@@ -81,8 +81,9 @@ ROOMS = {
                    " runtime/train",
     "runner/tokens": "compiler/cli runner runtime/data/tokenizer",
     "runner/onnx": "",
-    "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer job runner/onnx runtime/state",
-    "runner/folder": "runtime/state",
+    "runner/folder": "runtime/state runtime/data/tokenizer",
+    "runner/export": "compiler compiler/cli compiler/graph compiler/syntax runner runner/infer folder job runner/onnx"
+                     " runtime/state",
     "runner/import": "compiler compiler/cli compiler/diag compiler/lower/interpret compiler/syntax runner folder job runner/onnx runtime/state",
     "runner/weights": "compiler compiler/cli runner job runtime/state",
     "runner/fmt": "compiler/cli compiler/diag compiler/fmt compiler/syntax runner",
