@@ -129,10 +129,11 @@ static bool index_turn(Lower *l, Datum at, TensorIndex *t)
   return t->x.id != 0;
 }
 
-/* Appends a slice. A whole axis needs no node. An empty slice is an error: no tensor is empty. */
+/* Appends a slice. A whole axis needs no node, unless pass decode will compare with another length.
+ * An empty slice is an error: no tensor is empty. */
 static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
-  if (r.n == size && r.step == 1) return true;
+  if (r.n == size && r.step == 1 && !l->c->options.decode) return true;
   if (r.n == 0)
     return refuse(l, E311, t->span, "this slice of axis %u, whose size is %lld, is empty", t->axis,
                   (long long)size);
