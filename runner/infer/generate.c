@@ -96,7 +96,7 @@ ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
                .stop = cmd->stop,
                .n_stops = cmd->n_stops};
   uint64_t drawn = 0;
-  w.line = w.terminal || prompt->numbers || prompt->chat;
+  w.line = w.terminal || prompt->numbers || prompt->chat || cmd->line;
   ampc_status status = text_model_open(&m, cmd->what, rt);
   if (!status) status = check_prompt(&m, prompt);
   if (!status) status = text_model_add(&m, prompt->at, prompt->n);

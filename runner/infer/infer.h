@@ -41,6 +41,7 @@ typedef struct InferCommand {
   uint32_t generate; /* 0: not given */
   const char *prompt, *prompt_file, *tokenizer, *template;
   bool chat, no_cache;
+  bool line; /* the text ends with the end of a line, also in a file */
   Sampling sampling;
   const char **stop; /* stop strings */
   uint32_t n_stops;

@@ -1,7 +1,7 @@
-/* :infer runs an infer block of the session with the weights of the session. The block is compiled
- * alone and runs on a twin. */
+/* :infer and :generate run an infer block of the session with the weights of the session. The block
+ * is compiled alone and runs on a twin. */
 #include "commands.h"
-#include "runner/infer/infer.h"
+#include "runner/infer/generate.h"
 #include "runtime/state/saved.h"
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +37,23 @@ static const char *take_block(Compile *c, const char **arg)
   return word;
 }
 
-static bool run_block(Repl *r, const Options *options, InferCommand *cmd)
+static bool run_block(Repl *r, Options *options, InferCommand *cmd)
 {
-  Compiled *p = program_compile(r, &(Request){.infer = options});
+  Request q = {.infer = options, .quiet = options->decode > 0};
+  Compiled *p = program_compile(r, &q);
   ampc_runtime *rt;
+  if (!p && q.quiet) {
+    options->decode = 0;
+    q.quiet = false;
+    p = program_compile(r, &q);
+    if (p) puts("no decoder can be derived: each token is computed from all tokens before it");
+  }
   if (!p) return false;
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));
   cmd->train.data_dir = r->data_dir;
   cmd->known_classes = r->live ? r->live->c->program->classes : NULL;
   good = good && (!r->rt || repl_check(r, state_carry_averages(r->rt, rt))) &&
-         repl_check(r, infer_run(rt, cmd));
+         repl_check(r, cmd->generate ? generate_run(rt, cmd) : infer_run(rt, cmd));
   ampc_free(rt);
   compiled_drop(p);
   return good;
@@ -71,6 +78,56 @@ bool command_infer(Repl *r, const char *arg)
   }
   c->options.infer_block = good ? block->name.text : NULL;
   good = good ? run_block(r, &c->options, &cmd) : repl_check(r, AMPC_BAD_USAGE);
+  compile_destroy(c);
+  return good;
+}
+
+/* Removes a number of tokens from the beginning of *arg and returns it; the default if there is
+ * none, and 0 after a message. */
+static uint32_t take_count(Repl *r, const char **arg)
+{
+  enum { TOKENS = 64 };
+  const size_t size = strspn(*arg, "0123456789");
+  if (!size || !strchr(" \t\n", (*arg)[size])) return TOKENS;
+  const unsigned long long n = strtoull(*arg, NULL, 10);
+  if (n && n <= UINT32_MAX) {
+    *arg += size + strspn(*arg + size, " \t\n");
+    return (uint32_t)n;
+  }
+  repl_error(r, ":generate %.*s: expected from 1 to %u tokens", (int)size, *arg, UINT32_MAX);
+  return 0;
+}
+
+/* Takes the first word as the name of the block only if the session has several blocks: else it may
+ * be a word of the text. */
+bool command_generate(Repl *r, const char *arg)
+{
+  Ast file;
+  Compile *c = program_parse(r, &file);
+  if (!c) return false;
+  c->options.input = r->job ? r->job : "the session";
+  InferCommand cmd = {.quiet = true,
+                      .line = true,
+                      .what = ":generate",
+                      .train = {.data_dir = r->data_dir},
+                      .sampling = SAMPLING_DEFAULT};
+  const Function *block = infer_choose_block(c, NULL);
+  if (!block) {
+    size_t n = strcspn(arg, " \t\n");
+    block = infer_choose_block(c, arena_strndup(c->arena, arg, n));
+    arg += n + strspn(arg + n, " \t\n");
+  }
+  cmd.generate = block ? take_count(r, &arg) : 0;
+  cmd.prompt = arg;
+  bool good = block && cmd.generate;
+  if (good && !*arg) good = repl_error(r, ":generate needs a text to continue");
+  good = good && repl_check(r, generate_begin(&cmd, c, block));
+  c->options.infer_block = good ? block->name.text : NULL;
+  if (good)
+    good = run_block(r, &c->options, &cmd);
+  else if (!block)
+    repl_check(r, AMPC_BAD_USAGE);
+  prompt_close(&cmd);
   compile_destroy(c);
   return good;
 }
