@@ -48,13 +48,6 @@ const OptionTable chat_verb = {
         "conversation. If the input is not a terminal, there is no prompt, and the exit "
         "status is 5 if a line was refused."};
 
-static int check_options(InferCommand *cmd)
-{
-  text_options_check(cmd);
-  if (!cmd->max_tokens) cmd->max_tokens = MOST_TOKENS;
-  return 0;
-}
-
 /* Checks that the template can begin with the system message. */
 static ampc_status check_system(const InferCommand *cmd, const char *system)
 {
@@ -76,9 +69,9 @@ static ampc_status begin_chat(InferCommand *cmd, Compile *c, const Function *blo
                      block->name.text, block->name.text, block->params.at[0].name.text);
   status = prompt_open(cmd, c, cmd->what);
   if (!status && cmd->text.stop < 0)
-    return ampc_fail(AMPC_BAD_USAGE, "the template has no token that ends an answer: write one "
-                                     "behind it, such as --template "
-                                     "'{prompt}\\n{answer}<|endoftext|>'");
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "the template has no token that ends an answer: write one behind it, such as "
+                     "--template '{prompt}{answer}<|endoftext|>'");
   if (!status) status = check_system(cmd, cmd->system);
   c->options.decode = DECODE_CHUNK;
   c->options.text_from = 1;
@@ -91,7 +84,7 @@ static ampc_status begin_chat(InferCommand *cmd, Compile *c, const Function *blo
 typedef struct Talk {
   const InferCommand *cmd;
   TextModel m;
-  Arena *arena;
+  Arena *arena;       /* of the lines */
   const char *system; /* or NULL */
   uint64_t drawn;
   uint32_t failed; /* lines that had a mistake */
@@ -108,6 +101,7 @@ static ampc_status add_message(Talk *t, const char *text, size_t n)
 {
   Ids ids = {0};
   TextModel *m = &t->m;
+  const int64_t from = m->n;
   Chat *chat = t->cmd->text.chat;
   ampc_status status = m->n ? chat_turn(chat, has_ended(t), text, n, &ids)
                             : chat_prompt(chat, t->system, text, n, &ids);
@@ -119,105 +113,66 @@ static ampc_status add_message(Talk *t, const char *text, size_t n)
                   (long long)m->most, (long long)m->n, ids.n,
                   m->n ? "/reset forgets the conversation" : "--context N makes room for more");
   for (size_t i = 0; i < ids.n && !status; i++)
-    if (ids.at[i] >= m->vocabulary)
-      status = ampc_fail(AMPC_BAD_USAGE,
-                         "the tokenizer has token %u; infer `%s` takes numbers below %lld: this is "
-                         "not the tokenizer of the model",
-                         ids.at[i], m->program->blocks[0].call, (long long)m->vocabulary);
-  for (size_t i = 0; i < ids.n && !status; i++)
     status = text_model_add(m, &(int64_t){ids.at[i]}, 1);
+  if (status) m->n = from;
   free(ids.at);
   return status;
 }
 
-/* Says why an answer ended before the model ended it. */
-static void tell_end(const Talk *t, int64_t tokens)
-{
-  const TextModel *m = &t->m;
-  if (m->n > m->most)
-    fprintf(stderr,
-            "the context of %lld tokens is full, so the answer ends here; /reset forgets the "
-            "conversation\n",
-            (long long)m->most);
-  else if (tokens == t->cmd->max_tokens && !t->cmd->quiet)
-    fprintf(stderr, "the answer ends after %lld tokens; --max-tokens N allows more\n",
-            (long long)tokens);
-}
-
+/* Draws an answer, and says why it ends if the model did not end it. */
 static ampc_status answer(Talk *t)
 {
   const InferCommand *cmd = t->cmd;
   TextModel *m = &t->m;
   const int64_t from = m->n, room = m->most + 1 - from;
-  TextOut w = {.to = stdout,
-               .tokenizer = cmd->text.tokenizer,
-               .terminal = isatty(STDOUT_FILENO),
-               .line = true,
-               .first = from,
-               .stop = cmd->stop,
-               .n_stops = cmd->n_stops};
-  ampc_status status = text_out_put(&w, m->token, m->n, false);
-  if (!status)
-    status = generate_tokens(m, &w, cmd, room < cmd->max_tokens ? room : cmd->max_tokens,
-                             cmd->verbose, &t->drawn);
-  if (!status && !has_ended(t) && !w.stopped && !interrupt_requested()) tell_end(t, m->n - from);
-  return status;
+  const int64_t most = cmd->max_tokens ? cmd->max_tokens : MOST_TOKENS;
+  bool cut;
+  ampc_status status =
+      generate_tokens(m, cmd, from, room < most ? room : most, cmd->verbose, &t->drawn, &cut);
+  if (status || !cut) return status;
+  if (m->n > m->most)
+    fprintf(stderr,
+            "the context of %lld tokens is full, so the answer ends here; /reset forgets the "
+            "conversation\n",
+            (long long)m->most);
+  else if (m->n - from == most && !cmd->quiet)
+    fprintf(stderr, "the answer ends after %lld tokens; --max-tokens N allows more\n",
+            (long long)most);
+  return AMPC_OK;
 }
 
 /* ---- commands ---- */
 
-static ampc_status command_reset(Talk *t, const char *arg)
-{
-  (void)arg;
-  return text_model_clear(&t->m);
-}
-
-static ampc_status command_system(Talk *t, const char *arg)
-{
-  ampc_status status = check_system(t->cmd, *arg ? arg : NULL);
-  if (status) return status;
-  t->system = *arg ? arena_strdup(t->arena, arg) : NULL;
-  return text_model_clear(&t->m);
-}
-
-static ampc_status command_quit(Talk *t, const char *arg)
-{
-  (void)arg;
-  t->quit = true;
-  return AMPC_OK;
-}
-
-static ampc_status command_help(Talk *t, const char *arg);
-
-static const struct {
-  const char *name, *help;
-  ampc_status (*run)(Talk *t, const char *arg);
-} commands[] = {
-    {"/reset", "forgets the conversation", command_reset},
-    {"/system", "TEXT: begins a new conversation with this system message", command_system},
-    {"/help", "lists the commands", command_help},
-    {"/quit", "ends, as Ctrl-D does; Ctrl-C ends an answer", command_quit},
+enum { RESET, SYSTEM, HELP, QUIT, COMMANDS };
+static const char *const commands[COMMANDS][2] = {
+    {"/reset", "forgets the conversation"},
+    {"/system", "TEXT: begins a new conversation with this system message"},
+    {"/help", "lists the commands"},
+    {"/quit", "ends, as Ctrl-D does; Ctrl-C ends an answer"},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
-static ampc_status command_help(Talk *t, const char *arg)
-{
-  (void)t, (void)arg;
-  for (int i = 0; i < COMMANDS; i++) printf("%-8s  %s\n", commands[i].name, commands[i].help);
-  puts("Each other line is a message. One that begins with / needs a blank before it.");
-  return AMPC_OK;
-}
 
 static ampc_status run_command(Talk *t, const char *line)
 {
   const size_t n = strcspn(line, " \t");
-  const char *arg = line + n + strspn(line + n, " \t");
-  for (int i = 0; i < COMMANDS; i++)
-    if (strncmp(commands[i].name, line, n) == 0 && !commands[i].name[n])
-      return commands[i].run(t, arg);
-  Text known = text_new(t->arena);
-  for (int i = 0; i < COMMANDS; i++) text_printf(&known, "%s%s", i ? ", " : "", commands[i].name);
-  return ampc_fail(AMPC_BAD_USAGE, "no command %.*s; known: %s", (int)n, line, known.at);
+  const char *arg = line + n + strspn(line + n, " \t"), *system = *arg ? arg : NULL;
+  int which = 0;
+  while (which < COMMANDS && (strncmp(commands[which][0], line, n) || commands[which][0][n]))
+    which++;
+  if (which == COMMANDS) {
+    Text known = text_new(t->arena);
+    for (int i = 0; i < COMMANDS; i++) text_printf(&known, "%s%s", i ? ", " : "", commands[i][0]);
+    return ampc_fail(AMPC_BAD_USAGE, "no command %.*s; known: %s", (int)n, line, known.at);
+  }
+  if (which == SYSTEM) {
+    ampc_status status = check_system(t->cmd, system);
+    if (status) return status;
+    t->system = system;
+  }
+  for (int i = 0; which == HELP && i < COMMANDS; i++)
+    printf("%-8s  %s\n", commands[i][0], commands[i][1]);
+  if (which == HELP) puts("Other lines are messages; one that begins with / needs a blank before.");
+  t->quit = which == QUIT;
+  return which == RESET || which == SYSTEM ? text_model_clear(&t->m) : AMPC_OK;
 }
 
 /* ---- the conversation ---- */
@@ -276,6 +231,6 @@ static ampc_status run_chat(ampc_runtime *rt, const InferCommand *cmd)
 
 int chat_main(int argc, char **argv)
 {
-  const InferVerb verb = {&chat_verb, "a conversation", check_options, begin_chat, run_chat};
+  const InferVerb verb = {&chat_verb, "a conversation", text_options_check, begin_chat, run_chat};
   return infer_verb_main(&verb, argc, argv);
 }

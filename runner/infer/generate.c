@@ -4,10 +4,11 @@
 #include "common/clock.h"
 #include "compiler/cli/option_table.h"
 #include "runtime/base/interrupt.h"
+#include "text_out.h"
 
 enum { BYTES = 256 };
 
-int generate_check(InferCommand *cmd)
+int generate_check(const InferCommand *cmd)
 {
   static const char program[] = "amp infer";
   if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
@@ -15,8 +16,7 @@ int generate_check(InferCommand *cmd)
                        "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
   if (cmd->prompt && !*cmd->prompt)
     return usage_error(program, "--prompt is empty; give at least one token to continue from");
-  text_options_check(cmd);
-  return 0;
+  return text_options_check(cmd);
 }
 
 static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
@@ -28,12 +28,6 @@ static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
                      "be bytes of text: --tokenizer FILE makes tokens of it, or the tokenizer of "
                      "text(..) in the job; or give token numbers in a file, --prompt-file FILE.bin",
                      m->what, name, (long long)m->vocabulary);
-  for (int64_t i = 0; i < prompt->n; i++)
-    if (prompt->at[i] >= m->vocabulary)
-      return ampc_fail(AMPC_BAD_USAGE,
-                       "%s: %s %lld of the prompt is %lld; infer `%s` takes numbers below %lld",
-                       m->what, prompt->numbers || prompt->tokenizer ? "token" : "byte",
-                       (long long)i, (long long)prompt->at[i], name, (long long)m->vocabulary);
   if (m->result->rank == 3 || prompt->n >= m->most || text_model_is_decoder(m)) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
@@ -65,22 +59,33 @@ static void tell_times(int64_t read, int64_t tokens, double prompt, double taken
           (double)tokens / (taken > 0 ? taken : 1e-9));
 }
 
-ampc_status generate_tokens(TextModel *m, TextOut *w, const InferCommand *cmd, int64_t most,
-                            bool timed, uint64_t *drawn)
+ampc_status generate_tokens(TextModel *m, const InferCommand *cmd, int64_t first, int64_t most,
+                            bool timed, uint64_t *drawn, bool *cut)
 {
+  const PromptText *prompt = &cmd->text;
   const int64_t read = m->n - m->done;
-  double begun = seconds_now(), first = begun;
-  ampc_status status = AMPC_OK;
+  TextOut w = {.to = stdout,
+               .tokenizer = prompt->tokenizer,
+               .numbers = prompt->numbers,
+               .terminal = isatty(STDOUT_FILENO),
+               .first = first,
+               .stop = cmd->stop,
+               .n_stops = cmd->n_stops};
+  w.line = w.terminal || prompt->numbers || prompt->chat || cmd->line;
+  ampc_status status = text_out_put(&w, m->token, m->n, false);
+  double begun = seconds_now(), after = begun;
   int64_t i = 0;
-  for (bool end = false; !end && !w->stopped && !status; i++) {
+  *cut = true;
+  for (bool end = false; !end && !w.stopped && !status; i++) {
     status = text_model_read(m);
-    if (i == 0) first = seconds_now();
+    if (i == 0) after = seconds_now();
     if (!status) status = text_model_next(m, &cmd->sampling, m->program->seed, (*drawn)++);
-    bool stop = !status && m->token[m->n - 1] == cmd->text.stop;
-    end = stop || i + 1 == most || interrupt_requested();
-    if (!status) status = text_out_put(w, m->token, m->n, end);
+    if (!status && m->token[m->n - 1] == prompt->stop) *cut = false;
+    end = !*cut || i + 1 == most || interrupt_requested();
+    if (!status) status = text_out_put(&w, m->token, m->n, end);
   }
-  if (!status && timed) tell_times(read, i, first - begun, seconds_now() - first);
+  if (w.stopped) *cut = false;
+  if (!status && timed) tell_times(read, i, after - begun, seconds_now() - after);
   return status;
 }
 
@@ -88,21 +93,15 @@ ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
 {
   const PromptText *prompt = &cmd->text;
   TextModel m;
-  TextOut w = {.to = stdout,
-               .tokenizer = prompt->tokenizer,
-               .numbers = prompt->numbers,
-               .terminal = isatty(STDOUT_FILENO),
-               .first = prompt->chat ? prompt->n : 0,
-               .stop = cmd->stop,
-               .n_stops = cmd->n_stops};
   uint64_t drawn = 0;
-  w.line = w.terminal || prompt->numbers || prompt->chat || cmd->line;
+  bool cut;
   ampc_status status = text_model_open(&m, cmd->what, rt);
   if (!status) status = check_prompt(&m, prompt);
   if (!status) status = text_model_add(&m, prompt->at, prompt->n);
-  if (!status) status = text_out_put(&w, m.token, m.n, false);
   if (!status) tell_length(&m, cmd);
-  if (!status) status = generate_tokens(&m, &w, cmd, cmd->generate, !cmd->quiet, &drawn);
+  if (!status)
+    status = generate_tokens(&m, cmd, prompt->chat ? prompt->n : 0, cmd->generate, !cmd->quiet,
+                             &drawn, &cut);
   text_model_close(&m);
   return status;
 }

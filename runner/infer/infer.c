@@ -74,6 +74,17 @@ static int read_range(const OptionGiven *given)
   return OPTIONS_GO_ON;
 }
 
+static int read_stop(const OptionGiven *given)
+{
+  InferCommand *cmd = given->into;
+  uint32_t n = cmd->n_stops++;
+  if (!*given->value) return option_wrong(given, "expected a text of at least one byte");
+  cmd->stop = arena_grow(given->arena, cmd->stop, n * sizeof *cmd->stop,
+                         (n + 1) * sizeof *cmd->stop, _Alignof(const char *));
+  cmd->stop[n] = given->value;
+  return OPTIONS_GO_ON;
+}
+
 #define FIELD(name) .field = offsetof(InferCommand, name)
 
 const OptionRow block_options[] = {
@@ -120,6 +131,33 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_flag, FIELD(chat), .with = "generate"},
     {0}};
 
+const OptionRow text_options[] = {
+    {"tokenizer", 0, "FILE",
+     "text is for this tokenizer.json or .model (default: that of the job's text or "
+     "jsonl)",
+     .kind = OPTION_text, FIELD(tokenizer), .with = "generate"},
+    {"template", 0, "TEXT", "another template, as jsonl reads it", .kind = OPTION_text,
+     FIELD(template), .with = "chat"},
+    {"temperature", 0, "T",
+     "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
+     .kind = OPTION_real, FIELD(sampling.temperature), .domain = AMPC_NOT_NEGATIVE,
+     .expected = "0 or more", .with = "generate"},
+    {"top-k", 0, "K", "draw among the K most probable tokens (default: all)", .kind = OPTION_number,
+     FIELD(sampling.top_k), .least = 1, .with = "generate"},
+    {"top-p", 0, "P",
+     "draw among the smallest set of most probable tokens that sum to P or more (default 1: all)",
+     .kind = OPTION_real, FIELD(sampling.top_p), .domain = AMPC_UNIT, .with = "generate"},
+    {"min-p", 0, "P",
+     "draw among tokens at least P times as probable as the most probable one (default 0: all)",
+     .kind = OPTION_real, FIELD(sampling.min_p), .domain = AMPC_UNIT, .with = "generate"},
+    {"repetition-penalty", 0, "R",
+     "above 1 makes tokens of the prompt and of the text so far less probable (default 1)",
+     .kind = OPTION_real, FIELD(sampling.repetition_penalty), .domain = AMPC_POSITIVE,
+     .with = "generate"},
+    {"stop", 0, "TEXT", "end before this text or at this special token; may be given several times",
+     .kind = OPTION_call, .read = read_stop, .with = "generate"},
+    {0}};
+
 static const OptionRow output_options[] = {
     {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "print how many bytes of memory each purpose needs", .kind = OPTION_flag,
@@ -140,6 +178,18 @@ const OptionTable infer_verb = {
                                     {NULL, 0}},
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed"};
+
+int text_options_check(const InferCommand *cmd)
+{
+  const Sampling *s = &cmd->sampling;
+  if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
+    fprintf(stderr,
+            "warning:%s%s%s: no effect with --temperature 0, which always takes the most "
+            "probable token\n",
+            s->top_k ? " --top-k" : "", s->top_p < 1 ? " --top-p" : "",
+            s->min_p > 0 ? " --min-p" : "");
+  return 0;
+}
 
 static bool read_command_line(const InferVerb *verb, Arena *arena, int argc, char **argv,
                               InferCommand *cmd, int *status)

@@ -62,22 +62,22 @@ bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *bl
 typedef struct InferVerb {  /* a verb that compiles an infer block alone and runs it */
   const OptionTable *table; /* fills an InferCommand */
   const char *what;
-  int (*check)(InferCommand *cmd); /* of the options; returns 0, or exit status 2 after a message */
+  int (*check)(
+      const InferCommand *cmd); /* of the options; returns 0, or exit status 2 after a message */
   ampc_status (*begin)(InferCommand *cmd, Compile *c, const Function *block); /* before compiling */
   ampc_status (*run)(ampc_runtime *rt, const InferCommand *cmd);
 } InferVerb;
 int infer_verb_main(const InferVerb *verb, int argc, char **argv);
-extern const OptionRow block_options[]; /* --block, --weights */
+extern const OptionRow block_options[];          /* --block, --weights */
+extern const OptionRow text_options[];           /* tokenizer, template, sampling, stop */
+int text_options_check(const InferCommand *cmd); /* warns of options without effect; returns 0 */
 /* Splits [NAME=]FILE. A name contains no slash, so "a/b=c" is only a file. Without a name, *name is
  * NULL. */
 void infer_split(Arena *arena, const char *value, const char **name, const char **file);
 /* Runs block 0 over all its data. */
 ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
-/* ---- text_options.c, prompt.c: of all verbs that write text ---- */
-extern const OptionRow text_options[]; /* tokenizer, template, sampling, stop */
-/* Warns of options that have no effect. */
-void text_options_check(const InferCommand *cmd);
+/* ---- prompt.c ---- */
 /* Opens the tokenizer of the command line or of the job in cmd->text, if there is one. `what`: it
  * is required, with its template, and this text begins messages; else NULL. The caller calls
  * prompt_close in any case. */

@@ -50,7 +50,6 @@ static bool run_block(Repl *r, Options *options, InferCommand *cmd)
   }
   if (!p) return false;
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));
-  cmd->train.data_dir = r->data_dir;
   cmd->known_classes = r->live ? r->live->c->program->classes : NULL;
   good = good && (!r->rt || repl_check(r, state_carry_averages(r->rt, rt))) &&
          repl_check(r, cmd->generate ? generate_run(rt, cmd) : infer_run(rt, cmd));
@@ -59,75 +58,70 @@ static bool run_block(Repl *r, Options *options, InferCommand *cmd)
   return good;
 }
 
-bool command_infer(Repl *r, const char *arg)
+typedef const Function *Begin(Compile *c, InferCommand *cmd, const char *arg);
+
+/* Runs the block that `begin` returns, or prints its error. */
+static bool run_command(Repl *r, const char *arg, InferCommand *cmd, Begin *begin)
 {
   Ast file;
   Compile *c = program_parse(r, &file);
   if (!c) return false;
   c->options.input = r->job ? r->job : "the session";
-  InferCommand cmd = {.quiet = true};
+  cmd->train.data_dir = r->data_dir;
+  const Function *block = begin(c, cmd, arg);
+  if (block) c->options.infer_block = block->name.text;
+  bool good = block ? run_block(r, &c->options, cmd) : repl_check(r, AMPC_BAD_USAGE);
+  prompt_close(cmd);
+  compile_destroy(c);
+  return good;
+}
+
+static const Function *begin_infer(Compile *c, InferCommand *cmd, const char *arg)
+{
   const char *word = take_block(c, &arg);
   const Function *block = infer_choose_block(c, word);
   if (!block && word)
     ampc_fail(AMPC_BAD_USAGE, "%s; there is no file %s", arena_strdup(c->arena, ampc_last_error()),
               word);
-  bool good = block != NULL;
-  if (good) {
-    read_inputs(c->arena, arg, &cmd);
-    good = infer_choose_inputs(c, &cmd, block);
-  }
-  c->options.infer_block = good ? block->name.text : NULL;
-  good = good ? run_block(r, &c->options, &cmd) : repl_check(r, AMPC_BAD_USAGE);
-  compile_destroy(c);
-  return good;
+  if (!block) return NULL;
+  read_inputs(c->arena, arg, cmd);
+  return infer_choose_inputs(c, cmd, block) ? block : NULL;
 }
 
-/* Removes a number of tokens from the beginning of *arg and returns it; the default if there is
- * none, and 0 after a message. */
-static uint32_t take_count(Repl *r, const char **arg)
+bool command_infer(Repl *r, const char *arg)
 {
-  enum { TOKENS = 64 };
-  const size_t size = strspn(*arg, "0123456789");
-  if (!size || !strchr(" \t\n", (*arg)[size])) return TOKENS;
-  const unsigned long long n = strtoull(*arg, NULL, 10);
-  if (n && n <= UINT32_MAX) {
-    *arg += size + strspn(*arg + size, " \t\n");
-    return (uint32_t)n;
-  }
-  repl_error(r, ":generate %.*s: expected from 1 to %u tokens", (int)size, *arg, UINT32_MAX);
-  return 0;
+  return run_command(r, arg, &(InferCommand){.quiet = true}, begin_infer);
 }
 
 /* Takes the first word as the name of the block only if the session has several blocks: else it may
  * be a word of the text. */
-bool command_generate(Repl *r, const char *arg)
+static const Function *begin_generate(Compile *c, InferCommand *cmd, const char *arg)
 {
-  Ast file;
-  Compile *c = program_parse(r, &file);
-  if (!c) return false;
-  c->options.input = r->job ? r->job : "the session";
-  InferCommand cmd = {.quiet = true,
-                      .line = true,
-                      .what = ":generate",
-                      .train = {.data_dir = r->data_dir},
-                      .sampling = SAMPLING_DEFAULT};
+  enum { TOKENS = 64 };
+  static const char blanks[] = " \t\n";
   const Function *block = infer_choose_block(c, NULL);
   if (!block) {
-    size_t n = strcspn(arg, " \t\n");
+    size_t n = strcspn(arg, blanks);
     block = infer_choose_block(c, arena_strndup(c->arena, arg, n));
-    arg += n + strspn(arg + n, " \t\n");
+    arg += n + strspn(arg + n, blanks);
   }
-  cmd.generate = block ? take_count(r, &arg) : 0;
-  cmd.prompt = arg;
-  bool good = block && cmd.generate;
-  if (good && !*arg) good = repl_error(r, ":generate needs a text to continue");
-  good = good && repl_check(r, generate_begin(&cmd, c, block));
-  c->options.infer_block = good ? block->name.text : NULL;
-  if (good)
-    good = run_block(r, &c->options, &cmd);
-  else if (!block)
-    repl_check(r, AMPC_BAD_USAGE);
-  prompt_close(&cmd);
-  compile_destroy(c);
-  return good;
+  const size_t digits = strspn(arg, "0123456789");
+  const bool counted = digits && arg[digits] && strchr(blanks, arg[digits]);
+  const unsigned long long n = counted ? strtoull(arg, NULL, 10) : TOKENS;
+  if (counted) arg += digits + strspn(arg + digits, blanks);
+  cmd->generate = n <= UINT32_MAX ? (uint32_t)n : 0;
+  cmd->prompt = arg;
+  if (block && (!cmd->generate || !*arg))
+    ampc_fail(AMPC_BAD_USAGE, ":generate takes a number of tokens, from 1 to %u, and a text",
+              UINT32_MAX);
+  else if (block && !generate_begin(cmd, c, block))
+    return block;
+  return NULL;
+}
+
+bool command_generate(Repl *r, const char *arg)
+{
+  InferCommand cmd = {
+      .quiet = true, .line = true, .what = ":generate", .sampling = SAMPLING_DEFAULT};
+  return run_command(r, arg, &cmd, begin_generate);
 }
