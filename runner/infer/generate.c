@@ -38,8 +38,8 @@ static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
       (long long)m->vocabulary);
 }
 
-/* If the text is longer than the context, each further token is computed from the last ones alone. A
- * decoder then computes all of these anew. */
+/* If the text is longer than the context, each further token is computed from the last ones alone.
+ * A decoder then computes all of these anew. */
 static void tell_length(const TextModel *m, const InferCommand *cmd)
 {
   int64_t all = m->n + (int64_t)cmd->generate - 1;
@@ -47,9 +47,9 @@ static void tell_length(const TextModel *m, const InferCommand *cmd)
     fprintf(
         stderr,
         "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
-            "the last %lld alone%s\n",
-            (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most,
-            text_model_is_decoder(m) ? ", and take longer" : "");
+        "the last %lld alone%s\n",
+        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most,
+        text_model_is_decoder(m) ? ", and take longer" : "");
 }
 
 static void tell_times(int64_t read, int64_t tokens, double prompt, double taken)
