@@ -27,8 +27,6 @@ typedef struct OpenText {
   uint32_t size; /* bytes */
 } OpenText;
 
-enum { DECODE_CHUNK = 64 }; /* tokens of a prompt that a decoder computes at once */
-
 typedef struct Options {
   const char *input;    /* path of the job; messages show it as given */
   const char *data_dir; /* root of data paths; NULL: the folder of the job */
@@ -46,8 +44,7 @@ typedef struct Options {
   /* If text_to is not 0: the infer block reads a text that grows from text_from to text_to tokens,
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;
-  int64_t
-      decode; /* with text_to: pass decode makes programs for 1 and for this many tokens; or 0 */
+  bool decode;          /* with text_to: pass decode makes programs that compute a few tokens */
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
   int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */

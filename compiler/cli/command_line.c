@@ -106,7 +106,7 @@ static int read_decode(const OptionGiven *given)
 {
   CommandLine *cmd = given->into;
   cmd->options.infer_block = given->value;
-  cmd->options.decode = DECODE_CHUNK;
+  cmd->options.decode = true;
   cmd->options.text_to = INT64_MAX;
   return OPTIONS_GO_ON;
 }

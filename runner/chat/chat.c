@@ -73,7 +73,7 @@ static ampc_status begin_chat(InferCommand *cmd, Compile *c, const Function *blo
                      "the template has no token that ends an answer: write one behind it, such as "
                      "--template '{prompt}{answer}<|endoftext|>'");
   if (!status) status = check_system(cmd, cmd->system);
-  c->options.decode = DECODE_CHUNK;
+  c->options.decode = true;
   c->options.text_from = 1;
   c->options.text_to = cmd->context ? cmd->context : CONTEXT;
   return status;

@@ -219,7 +219,7 @@ ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
   ampc_status status = prompt_check_block(cmd, block);
   if (status) return status;
   status = read_prompt(cmd, c);
-  c->options.decode = cmd->no_cache || !prompt_length_is_dim(c, block) ? 0 : DECODE_CHUNK;
+  c->options.decode = !cmd->no_cache && prompt_length_is_dim(c, block);
   c->options.text_from = cmd->text.n;
   c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;

@@ -39,11 +39,11 @@ static const char *take_block(Compile *c, const char **arg)
 
 static bool run_block(Repl *r, Options *options, InferCommand *cmd)
 {
-  Request q = {.infer = options, .quiet = options->decode > 0};
+  Request q = {.infer = options, .quiet = options->decode};
   Compiled *p = program_compile(r, &q);
   ampc_runtime *rt;
   if (!p && q.quiet) {
-    options->decode = 0;
+    options->decode = false;
     q.quiet = false;
     p = program_compile(r, &q);
     if (p) puts("no decoder can be derived: each token is computed from all tokens before it");

@@ -1,5 +1,6 @@
 /* Continues texts with a program that pass decode has derived: Note [decode] in
- * compiler/passes/decode/decode.c. Block 0 computes one token, block 1 a chunk of a prompt.
+ * compiler/passes/decode/decode.c. Block 0 computes one token, the others chunks of a
+ * prompt, each a larger one.
  *
  * What later calls read of a text is in the space CACHE. The runtime has one, for the first
  * sequence; each further sequence has its own. */
@@ -9,7 +10,7 @@
 #include "runtime/members.h"
 #include "runtime/runtime.h"
 
-enum { STEP, PREFILL };
+enum { STEP };
 
 struct ampc_sequence {
   ampc_runtime *rt;
@@ -42,7 +43,7 @@ ampc_status ampc_sequence_begin(ampc_runtime *rt, ampc_sequence **out)
   *out = NULL;
   if (!p->n_blocks || !p->blocks[STEP].context)
     return ampc_fail(AMPC_BAD_USAGE, "%s has no block that continues a text", p->name);
-  const ampc_source *tokens = tokens_of(p, PREFILL);
+  const ampc_source *tokens = tokens_of(p, p->n_blocks - 1);
   ampc_sequence *s = calloc(1, sizeof *s);
   if (s) s->in = malloc((size_t)(tokens->dim[1] * ampc_element_size(p, tokens->dtype)));
   if (!s || !s->in) {
@@ -110,22 +111,32 @@ static ampc_status run(ampc_sequence *s, uint32_t block, const int64_t *token, i
   return status;
 }
 
-/* A chunk that is not full computes rows that later calls overwrite. If the program also carries
- * values from position to position, single steps compute what is left of a prompt. */
+/* Returns the block that computes the next tokens of a prompt, of which `left` are before the last
+ * one: the largest chunk that is full. Chunks that are not full compute rows that later calls
+ * overwrite. Where that costs less than smaller ones, they are taken, too; not if the program also
+ * carries values from position to position. */
+static uint32_t block_for(const ampc_program *p, int64_t left)
+{
+  enum { WORTH = 3 }; /* a chunk takes as long as a few of the next smaller size */
+  for (uint32_t b = p->n_blocks - 1; b > STEP; b--) {
+    int64_t chunk = tokens_of(p, b)->dim[1];
+    if (left >= chunk || (!p->blocks[b].carries && left > 1 && left * WORTH > chunk)) return b;
+  }
+  return STEP;
+}
+
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits)
 {
   NEEDS(s && token && n > 0 && logits);
   const ampc_program *p = s->rt->program;
-  const ampc_block *prefill = &p->blocks[PREFILL];
   ampc_status status = AMPC_OK;
-  if (s->done + n > prefill->context)
+  if (s->done + n > p->blocks[STEP].context)
     return ampc_fail(AMPC_BAD_USAGE, "a text of %lld tokens; %s is compiled for %lld",
-                     (long long)(s->done + n), p->name, (long long)prefill->context);
-  int64_t chunk = tokens_of(p, PREFILL)->dim[1], end = s->done + n;
-  int64_t least = prefill->carries ? chunk : 2; /* tokens that are worth a chunk */
-  while (end - 1 - s->done >= least && !status)
-    status = run(s, PREFILL, token + n - (end - s->done), end - 1 - s->done, logits);
-  while (s->done < end && !status)
-    status = run(s, STEP, token + n - (end - s->done), end - s->done, logits);
+                     (long long)(s->done + n), p->name, (long long)p->blocks[STEP].context);
+  for (int64_t end = s->done + n; s->done < end && !status;) {
+    int64_t left = end - 1 - s->done;
+    uint32_t block = block_for(p, left);
+    status = run(s, block, token + n - (end - s->done), block == STEP ? 1 : left, logits);
+  }
   return status;
 }

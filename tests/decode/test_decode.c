@@ -21,11 +21,11 @@ typedef struct Program {
 static Options options;
 static Assignment consts[MOST_CONSTS];
 
-static Program open_program(int64_t tokens, int64_t chunk)
+static Program open_program(int64_t tokens, bool decode)
 {
   Program p = {0};
   options.text_from = options.text_to = tokens;
-  options.decode = chunk;
+  options.decode = decode;
   p.c = compile_create(&options);
   MUST(compile_job(p.c));
   MUST(jit_load(p.c, &p.jit) == AMPC_OK);
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     *equals = 0;
     consts[options.n_consts++] = (Assignment){argv[i], equals + 1};
   }
-  Program block = open_program(n, 0), decoder = open_program(n, DECODE_CHUNK);
+  Program block = open_program(n, false), decoder = open_program(n, true);
   const ampc_output_desc *o = &decoder.c->program->outputs[0];
   int64_t v = o->dim[o->rank - 1], token[n];
   bool last = block.c->program->outputs[0].rank == 2;

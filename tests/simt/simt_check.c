@@ -134,7 +134,7 @@ static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, Te
       if (!add_assignment(arena, argv[++i], &out->settings, &out->n_settings)) return false;
     } else if (strcmp(word, "--decode") == 0 && i + 1 < argc) {
       out->infer_block = argv[++i];
-      out->decode = DECODE_CHUNK;
+      out->decode = true;
       out->text_to = INT64_MAX;
     } else if (strcmp(word, "--norms") == 0) {
       out->norms = true;

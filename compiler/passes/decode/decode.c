@@ -6,9 +6,10 @@
  * Note [decode]
  * An infer block `f(tokens: i64[N, S])` computes all positions of a text at once. The pass derives
  * a program that computes a few new positions, the chunk, from what earlier calls have computed.
- * There are two such programs: one for a single token, and one for a chunk of a prompt. They share
- * buffers of the space BUFFER. Each call gets its tokens and the position of the first one. At
- * position 0 nothing is read from earlier calls, so a text begins without a call of its own.
+ * There is one for a single token, which returns the
+ * logits, and others for larger chunks of a prompt. They share buffers of the space CACHE. Each
+ * call gets its tokens and the position of the first one. At position 0 nothing is read from
+ * earlier calls, so a text begins without a call of its own.
  *
  * Pass lower elaborates the block for two lengths. Axes whose sizes differ are positions, whatever
  * ops have reshaped them. Each value is CONST, NOW, LAST or TURN (decode.h). A NOW value is
@@ -244,16 +245,30 @@ static void keep_results(Graph *g)
   g->outputs.n = n;
 }
 
-static void set_blocks(const Decode *d)
+/* The programs: how many new tokens each computes. A prompt goes through the larger ones, where a
+ * weight that is read serves many tokens. */
+static const int64_t chunks[] = {1, 16, 256};
+enum { CHUNKS = sizeof chunks / sizeof *chunks };
+
+/* The first program is in the place of the block, the second in that of its twin; all further
+ * blocks are added. Returns the number of programs: no chunk is longer than the text. */
+static uint16_t add_blocks(const Decode *d)
 {
   Graph *g = d->g;
-  for (uint32_t i = 0; i < g->blocks.n; i++) {
+  uint16_t n = 2;
+  while (n < CHUNKS && chunks[n] < d->length) n++;
+  for (uint32_t i = g->blocks.n; i < n; i++) {
+    BlockInfo more = g->blocks.at[0];
+    vec_push(d->c->arena, &g->blocks, more);
+  }
+  for (uint32_t i = 0; i < n; i++) {
     BlockInfo *b = &g->blocks.at[i];
-    b->name = arena_printf(d->c->arena, "%s.%s", b->call, i ? "prefill" : "step");
+    const char *name = i ? arena_printf(d->c->arena, "prefill%lld", (long long)chunks[i]) : "step";
+    b->name = arena_printf(d->c->arena, "%s.%s", b->call, name);
     b->n_sizes = 0;
     b->context = d->length;
-    b->carries = d->carries;
   }
+  return n;
 }
 
 bool pass_decode(Compile *c)
@@ -272,8 +287,9 @@ bool pass_decode(Compile *c)
   d.over = arena_array(c->arena, bool, g->loops.n);
   if (!blocks_fit(&d, r.n_old)) return false;
   keep_results(g);
-  int64_t chunk = c->options.decode < d.length ? c->options.decode : d.length;
-  if (!derive_block(&d, 0, 1) || !derive_block(&d, 1, chunk)) return false;
-  set_blocks(&d);
+  uint16_t n = add_blocks(&d);
+  for (uint16_t i = 0; i < n; i++)
+    if (!derive_block(&d, i, chunks[i])) return false;
+  for (uint32_t i = 0; i < n; i++) g->blocks.at[i].carries = d.carries;
   return pass_simplify(c);
 }
