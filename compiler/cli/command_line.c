@@ -263,6 +263,16 @@ static int choose_kind(CommandLine *out)
         ampc_table.program,
         "-o %s: the suffix is not .cu, .c, .ptx, .cubin, .h or .f90; add --emit=KIND", out->output);
   if (!out->kind) out->kind = target && is_cpu(out) ? OUTPUT_c : OUTPUT_cuda;
+  bool text = out->kind == OUTPUT_cuda || out->kind == OUTPUT_c;
+  if (out->options.decode && text && !out->library && !out->check)
+    return usage_error(ampc_table.program,
+                       "--decode %s makes functions for your own program, and no main(): add "
+                       "--library",
+                       out->options.infer_block);
+  if (out->options.decode && out->kind == OUTPUT_fortran)
+    return usage_error(ampc_table.program,
+                       "--emit=fortran has no functions of --decode: write interfaces with bind(c) "
+                       "for those that --emit=header declares");
   return 0;
 }
 

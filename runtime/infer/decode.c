@@ -102,6 +102,20 @@ static ampc_status run(ampc_sequence *s, uint32_t block, const int64_t *token, i
   return status;
 }
 
+/* Checks that the vocabulary has the tokens, before any of them changes the text. */
+static ampc_status check_tokens(const ampc_source *in, const int64_t *token, int64_t n)
+{
+  int64_t end = in->dtype == AMPC_U8    ? UINT8_MAX + 1
+                : in->dtype == AMPC_I32 ? INT32_MAX
+                                        : INT64_MAX;
+  if (in->limit && in->limit < end) end = in->limit;
+  for (int64_t i = 0; i < n; i++)
+    if (token[i] < 0 || token[i] >= end)
+      return ampc_fail(AMPC_BAD_USAGE, "token %lld of %lld is %lld, expected 0 to %lld",
+                       (long long)i, (long long)n, (long long)token[i], (long long)end - 1);
+  return AMPC_OK;
+}
+
 /* A chunk that is not full computes rows that later calls overwrite. If the program also carries
  * values from position to position, single steps compute what is left of a prompt. */
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits)
@@ -109,15 +123,16 @@ ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n
   NEEDS(s && token && n > 0 && logits);
   const ampc_program *p = s->rt->program;
   const ampc_block *prefill = &p->blocks[PREFILL];
-  ampc_status status = AMPC_OK;
-  if (s->done + n > prefill->context)
-    return ampc_fail(AMPC_BAD_USAGE, "a text of %lld tokens; %s is compiled for %lld",
-                     (long long)(s->done + n), p->name, (long long)prefill->context);
+  if (n > prefill->context - s->done)
+    return ampc_fail(AMPC_BAD_USAGE, "%lld tokens after %lld; %s is compiled for texts of %lld",
+                     (long long)n, (long long)s->done, p->name, (long long)prefill->context);
+  ampc_status status = check_tokens(tokens_of(p, STEP), token, n);
   int64_t chunk = tokens_of(p, PREFILL)->dim[1], end = s->done + n;
   int64_t least = prefill->carries ? chunk : 2; /* tokens that are worth a chunk */
   while (end - 1 - s->done >= least && !status)
     status = run(s, PREFILL, token + n - (end - s->done), end - 1 - s->done, logits);
   while (s->done < end && !status)
     status = run(s, STEP, token + n - (end - s->done), end - s->done, logits);
+  if (status) s->done = end - n;
   return status;
 }
