@@ -157,6 +157,7 @@ static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 
 static void free_tables(ampc_runtime *rt)
 {
+  free(rt->unset);
   free(rt->rehearsed);
   free(rt->measured);
   free(rt->given);

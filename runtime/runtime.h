@@ -46,6 +46,7 @@ struct ampc_runtime {
   char *space[AMPC_SPACE_COUNT];   /* spaces of the member at work, and its half of INPUT */
   uint32_t member, part; /* the member at work, counted from 0 in this process; the part of its step
                             between two exchanges */
+  bool *unset;           /* ampc_infer_open: parameters without initial values so far; else NULL */
   bool cache_taken;      /* by the first sequence */
   char *cache;        /* the CACHE of the sequence at work; NULL: the first one, base[AMPC_CACHE] */
   int half;           /* half of INPUT */
@@ -152,6 +153,9 @@ ampc_status loop_set_lengths(ampc_runtime *rt);
 /* Sets the parameters of copies to those of their originals. keep: by parameter, copies that stay
  * as they are; NULL: none. */
 ampc_status copies_begin(ampc_runtime *rt, const bool *keep);
+/* ampc_init_params() in two parts: parameters that are loaded between the calls are not initialized. */
+ampc_status init_begin_deferred(ampc_runtime *rt, uint64_t seed);
+ampc_status init_end_deferred(ampc_runtime *rt, uint64_t seed);
 
 /* ---- state/averages.c ---- */
 

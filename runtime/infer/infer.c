@@ -5,19 +5,20 @@
 #include "runtime/runtime.h"
 #include "common/needs.h"
 
-/* Loads the weights. Initializes the parameters first: random numbers then begin as the seed says,
- * and parameters that `missing` names keep their initial values. */
+/* Loads the weights. The parameters that no file has get their initial values at the end, so that
+ * those of the others need not be computed. */
 static ampc_status take_weights(ampc_runtime *rt, const char *weights, const char *data_dir,
                                 ampc_tell *tell, void *to)
 {
   const ampc_program *p = ampc_program_of(rt);
-  ampc_status status = ampc_init_params(rt, p->seed);
-  if (status || !p->n_params) return status;
-  if (weights) status = ampc_load_given(rt, data_dir, tell, to);
-  if (weights) return status ? status : ampc_load_weights(rt, weights, tell, to);
-  if (p->n_loads) return ampc_load_params(rt, data_dir, tell, to);
-  return ampc_fail(AMPC_BAD_USAGE, "the weights are missing: give a file, or `load` one in %s",
-                   p->source);
+  if (p->n_params && !weights && !p->n_loads)
+    return ampc_fail(AMPC_BAD_USAGE, "the weights are missing: give a file, or `load` one in %s",
+                     p->source);
+  ampc_status status = init_begin_deferred(rt, p->seed);
+  if (!status && weights) status = ampc_load_given(rt, data_dir, tell, to);
+  if (!status && weights) status = ampc_load_weights(rt, weights, tell, to);
+  if (!status && !weights && p->n_loads) status = ampc_load_params(rt, data_dir, tell, to);
+  return status ? status : init_end_deferred(rt, p->seed);
 }
 
 ampc_status ampc_infer_open(const ampc_program *program, const char *device, const char *weights,

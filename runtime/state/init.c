@@ -61,10 +61,40 @@ static ampc_status init_space(ampc_runtime *rt, ampc_space space, uint64_t seed)
 {
   const ampc_program *p = rt->program;
   ampc_status status = zero_space(rt, space);
-  for (uint32_t i = 0; i < p->n_params && !status; i++)
-    if (p->params[i].buffer == (space == AMPC_BUFFER) && p->params[i].init.kind != AMPC_INIT_COPY)
+  for (uint32_t i = 0; i < p->n_params && !status; i++) {
+    if (p->params[i].buffer != (space == AMPC_BUFFER)) continue;
+    if (rt->unset)
+      rt->unset[i] = true;
+    else if (p->params[i].init.kind != AMPC_INIT_COPY)
       status = init_param(rt, &p->params[i], space, seed);
+  }
   return status;
+}
+
+ampc_status init_begin_deferred(ampc_runtime *rt, uint64_t seed)
+{
+  rt->unset = calloc(rt->program->n_params + 1, sizeof *rt->unset);
+  if (!rt->unset) return ampc_fail(AMPC_RUN_FAILED, "out of memory for initial values");
+  return ampc_init_params(rt, seed);
+}
+
+ampc_status init_end_deferred(ampc_runtime *rt, uint64_t seed)
+{
+  const ampc_program *p = rt->program;
+  ampc_status status = AMPC_OK;
+  bool any = false;
+  for (uint32_t i = 0; i < p->n_params && rt->unset && !status; i++) {
+    const ampc_param *q = &p->params[i];
+    if (!rt->unset[i]) continue;
+    any = true;
+    if (q->init.kind != AMPC_INIT_COPY)
+      status = init_param(rt, q, q->buffer ? AMPC_BUFFER : AMPC_MASTER, seed);
+  }
+  for (uint32_t i = 0; i < p->n_params && rt->unset; i++) rt->unset[i] = !rt->unset[i];
+  if (any && !status) status = copies_begin(rt, rt->unset); /* keeps what files have set */
+  free(rt->unset);
+  rt->unset = NULL;
+  return any && !status ? ampc_refresh_copies(rt) : status;
 }
 
 /* Also clears gradients, because a body adds to them. */
@@ -75,11 +105,11 @@ ampc_status ampc_init_params(ampc_runtime *rt, uint64_t seed)
   if (!status) status = zero_space(rt, AMPC_RESIDUE);
   if (!status) status = init_space(rt, AMPC_MASTER, seed);
   if (!status) status = init_space(rt, AMPC_BUFFER, seed);
-  if (!status) status = copies_begin(rt, NULL);
+  if (!status && !rt->unset) status = copies_begin(rt, NULL);
   if (!status) status = zero_space(rt, AMPC_GRAD);
   for (ampc_space s = AMPC_MOMENT1; s <= AMPC_SCALE3 && !status; s++) status = zero_space(rt, s);
   if (!status) status = averages_begin(rt);
-  return status ? status : ampc_refresh_copies(rt);
+  return status || rt->unset ? status : ampc_refresh_copies(rt);
 }
 
 /* Writes elements [first, first + n) of the copies of a type, up to the end of its space. */

@@ -242,7 +242,9 @@ static ampc_status apply(const Loading *all, uint32_t n, uint32_t k)
   for (uint32_t i = 0; i < x->program->n_params && !status; i++) {
     bool later = false; /* whether a later clause sets the parameter */
     for (uint32_t m = k + 1; m < n; m++) later = later || all[m].given[i];
-    if (x->given[i] && !later) status = load_value(x, i, &count);
+    if (!x->given[i] || later) continue;
+    status = load_value(x, i, &count);
+    if (x->rt->unset) x->rt->unset[i] = false;
   }
   snprintf(line, sizeof line, "loaded %u of %u parameters and buffers of %s from %s", count.tensors,
            own_params(x), x->load->model, x->path);

@@ -2,6 +2,7 @@
  *   simt_check selftest [options of amp selftest]   every op in every type
  *   simt_check runtime                          the runtime's kernels (../ptx/runtime.c)
  *   simt_check [-D NAME=VALUE] [--set KEY=VALUE] [-O0|-O1|-O2] job.amp...   all blocks of jobs
+ *   simt_check --decode BLOCK job.amp...        the decoder of an infer block
  * `--ptx sm_75,sm_90` before all other arguments executes the PTX of NVRTC instead (../ptx).
  * `--tell`, the first argument, checks nothing and prints what would be checked (lockstep_tell);
  * `--tell-too` prints the same and checks it.
@@ -131,6 +132,10 @@ static bool read_arguments(Arena *arena, int argc, char **argv, Options *out, Te
       if (!add_assignment(arena, argv[++i], &out->consts, &out->n_consts)) return false;
     } else if (strcmp(word, "--set") == 0 && i + 1 < argc) {
       if (!add_assignment(arena, argv[++i], &out->settings, &out->n_settings)) return false;
+    } else if (strcmp(word, "--decode") == 0 && i + 1 < argc) {
+      out->infer_block = argv[++i];
+      out->decode = DECODE_CHUNK;
+      out->text_to = INT64_MAX;
     } else if (strcmp(word, "--norms") == 0) {
       out->norms = true;
     } else if (strcmp(word, "--mutate") == 0 && i + 1 < argc) {

@@ -30,13 +30,13 @@
 
 bool decode_refuse(Decode *d, const Node *n, const char *why, const char *help)
 {
-  diag_error(d->c, E614, n->span, "%s cannot be computed token by token: %s", op_of(n)->name, why);
+  diag_error(d->c, E614, n->span, "this cannot be computed token by token: %s", why);
   return diag_help(d->c, "%s", help);
 }
 
 bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 {
-  diag_error(d->c, E614, n->span, "%s looks ahead: it reads %s", op_of(n)->name, what);
+  diag_error(d->c, E614, n->span, "this looks ahead: it reads %s", what);
   return diag_help(d->c, "a token must depend on the tokens before it alone: a causal mask "
                          "(`is_causal=true`), padding in front only, no mean over all tokens");
 }
@@ -109,7 +109,7 @@ Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint
   Cursor at = decode_cursor(d, old);
   uint32_t index = d->first_state + d->n_states++; /* both programs need them in the same order */
   if (index == d->g->params.n) {
-    Parameter p = {.path = arena_printf(d->c->arena, "decode.%u", d->g->params.n),
+    Parameter p = {.path = arena_printf(d->c->arena, "cache.%u", index - d->first_state),
                    .model = "",
                    .buffer = true,
                    .decodes = true,
@@ -154,9 +154,11 @@ Value decode_whole(Decode *d, uint32_t id)
 Value decode_begins(Decode *d, const Node *like, Value first, Value later)
 {
   Cursor at = decode_cursor(d, like);
+  at.why = WHY_fixed;
   Value zero = ir_integer(d->c, &at, 0);
   Value is_first = ir_binary(d->c, &at, OP_le, d->position, zero);
   is_first = ir_reshape(d->c, &at, is_first, NULL, 0);
+  at.why = WHY_follow;
   return ir_append(d->c, &at, OP_where, (Value[]){is_first, first, later}, 3, NULL);
 }
 

@@ -93,6 +93,20 @@ static uint32_t now_of_inputs(const Decode *d, uint32_t id, int64_t *outer)
   return now;
 }
 
+/* A norm of images or sequences with fixed statistics, which belong to the axis of channels. */
+static bool derive_channels(Decode *d, uint32_t id, int64_t channel)
+{
+  const Node *n = &d->old[id];
+  const Info *x = info_of(d, n->in[0]);
+  Value in[n->n_in];
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (i && n->in[i].id && info_of(d, n->in[i])->kind != CONST) return refuse_op(d, id);
+    in[i] = i ? d->map[n->in[i].id] : decode_now(d, n->in[0].id);
+  }
+  return x->now != channel && x->kind == NOW ? finish(d, id, in, x->now, x->outer)
+                                             : refuse_op(d, id);
+}
+
 static bool derive_broadcast(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -100,8 +114,12 @@ static bool derive_broadcast(Decode *d, uint32_t id)
   int64_t outer;
   uint32_t now = now_of_inputs(d, id, &outer);
   if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
-  for (uint32_t i = 0; i < n->n_in; i++)
+  uint32_t channel;
+  if (attr_find(op_of(n), "channel", &channel)) return derive_channels(d, id, n->attr[channel].i);
+  for (uint32_t i = 0; i < n->n_in; i++) {
     in[i] = n->in[i].id ? aligned(d, id, i, n->rank, now) : (Value){0};
+    if (n->in[i].id && !in[i].id) return false;
+  }
   if (!finish(d, id, in, now, outer)) return false;
   ahead_of_map(d, id, decode_keys(d, id, now));
   return true;
@@ -204,6 +222,8 @@ static bool derive_move(Decode *d, uint32_t id)
   uint32_t at;
   bool along = attr_find(op_of(n), "dim", &at);
   bool same = along && n->rank == d->old[n->in[0].id].rank;
+  if (n->op == OP_flip_axis && attr_int(n, "dim") == from->now)
+    return decode_looks_ahead(d, n, "positions in reverse");
   if (n->op == OP_pad && attr_int(n, "dim") == from->now) return derive_pad(d, id);
   if (!same || from->kind != NOW || n->attr[at].i == from->now) return refuse_op(d, id);
   return derive_broadcast(d, id);

@@ -41,8 +41,10 @@ static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_
   int64_t dim[MAX_RANK];
   memcpy(dim, n.dim, sizeof dim);
   dim[axis] = rows;
+  at.why = WHY_fixed;
   Value state = decode_state(d, id, n.dtype, dim, n.rank);
   Value number = ir_cast(d->c, &at, ir_number(d->c, &at, first), n.dtype);
+  at.why = WHY_follow;
   Value in[] = {decode_begins(d, &d->old[id], number, state), x};
   Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
   decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, rows), -1);
@@ -161,8 +163,10 @@ bool derive_cumulative(Decode *d, uint32_t id)
   int64_t dim[MAX_RANK];
   memcpy(dim, n->dim, sizeof dim);
   dim[axis] = 1;
+  at.why = WHY_fixed;
   Value state = decode_state(d, id, n->dtype, dim, n->rank);
   Value number = ir_cast(d->c, &at, ir_number(d->c, &at, sums ? 0 : 1), n->dtype);
+  at.why = WHY_follow;
   Value in[] = {decode_begins(d, n, number, state), d->map[n->in[0].id]};
   Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
   Node copy = decode_copy(d, id, &all, -1);

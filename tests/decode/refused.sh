@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Jobs that read later tokens, or what no step can continue, are refused: E614 with the place. Each part of ahead.amp is one.
+#   refused.sh AMPC
+set -u
+ampc=$1 failed=0
+here=$(dirname "$0")
+while IFS='|' read -r part place message; do
+  told=$("$ampc" --target=cpu --decode next -D PART="$part" --dump-after=decode "$here/ahead.amp" 2>&1 >/dev/null)
+  case $told in
+    *"ahead.amp:$place: error[E614]: $message"*"help: "*) [ "$(grep -c 'error\[' <<<"$told")" = 1 ] && continue ;;
+  esac
+  echo "FAIL part $part: expected $place: $message"
+  echo "$told"
+  failed=1
+done <<'END'
+0|14:24|this looks ahead: it reads keys after its position, which no mask excludes
+1|15:28|this looks ahead: it reads all positions
+2|16:24|this looks ahead: it reads rows after its position
+3|17:24|this looks ahead: it reads positions from the last one on
+4|18:28|this looks ahead: it reads positions in reverse
+5|19:29|this looks ahead: it reads rows after its position
+6|20:28|this looks ahead: it reads positions in reverse
+7|21:39|this looks ahead: it reads keys after its position, which no mask excludes
+8|22:28|this looks ahead: it reads all positions
+9|23:28|this cannot be computed token by token: it is not known what it reads of earlier positions
+10|24:29|this cannot be computed token by token: it is not known what it reads of earlier positions
+11|26:29|this cannot be computed token by token: it is not known what it reads of earlier positions
+12|27:43|this cannot be computed token by token: it draws random numbers
+13|28:25|this looks ahead: it reads a value of the last position
+14|29:33|this looks ahead: it reads all positions
+15|30:25|this looks ahead: it reads keys after its position, which no mask excludes
+16|31:25|this looks ahead: it reads positions after its own: no mask makes their factors 0
+17|32:25|this cannot be computed token by token: its stride is not 1
+18|33:29|this cannot be computed token by token: it selects some of the positions
+END
+"$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
+exit $failed
