@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../faults/lib.sh"
 cd "$work" || exit 1
 libraries="-L$(dirname "$ampc") -lampcrt -lz -ljansson -lxxhash -lpthread -ldl -lm"
-sed "s|^const TEXT = \"[^\"]*\"|const TEXT = \"$source_dir/docs/language.md\"|" "$source_dir/examples/chat/chat.amp" >chat.amp
+sed "s|^const TEXT = \"[^\"]*\"|const TEXT = \"$source_dir/examples/chat/main.c\"|" "$source_dir/examples/chat/chat.amp" >chat.amp
 passes "a training" "$amp" train -q --device cpu --set train.steps=30 --save chat.safetensors chat.amp
 
 build() { # build JOB FLAGS OPTIONS...: JOB.o, compiled with these flags, and JOB.h of JOB.amp
@@ -143,7 +143,7 @@ grep -q ' 98,304  cache of a text' out || failed "memory"
 wrong() { # wrong NAME BLOCK PATTERN: a block that has no decoder
   printf 'dim S(max=64)\ndim N(min=2, max=4)\ndim O(max=1)\nmodel e = Embedding(10, 8)\n%s\n' "$2" >wrong.amp
   refuses "$1" 1 "E614.*infer \`f\` $3" "$ampc" --check --decode f wrong.amp
-  grep -q 'is `infer f(ids: i64\[1, S\]) -> float\[1, S, V\]`, with `dim S(max=1024)`' err || failed "$1: no cure"
+  grep -q 'write `infer f(ids: i64\[1, S\]) -> float\[1, S, V\] { ... }`, with `dim S(max=1024)`' err || failed "$1: no cure"
 }
 wrong "no argument" 'infer f() -> f32[2] { return zeros(2) }' 'has 0 arguments; expected one'
 wrong "two arguments" 'infer f(a: i64[1, S], b: i64[1, S]) { return e(a) + e(b) }' 'has 2 arguments'

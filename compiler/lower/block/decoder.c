@@ -27,7 +27,7 @@ static bool wrong(Lower *l, const Function *def, Span span, const char *what)
 {
   fail(l, E614, span, "infer `%s` %s", def->name.text, what);
   return diag_help(l->c,
-                   "a block for `--decode` is `infer %s(ids: i64[1, S]) -> float[1, S, V]`, with "
+                   "write `infer %s(ids: i64[1, S]) -> float[1, S, V] { ... }`, with "
                    "`dim S(max=1024)` at the top level; the ids may be i32 or u8",
                    def->name.text);
 }
