@@ -31,12 +31,6 @@ static ampc_status open_device(const ampc_program *p, int64_t members, const cha
   return for_cpu ? cpu_device_open(p, out) : cuda_device_open(p, members, wish.gpu, out);
 }
 
-void runtime_set_cache(ampc_runtime *rt, void *cache)
-{
-  rt->cache = cache;
-  members_turn(rt, rt->member);
-}
-
 static ampc_status open_spaces(ampc_runtime *rt)
 {
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++) {
@@ -157,7 +151,6 @@ static ampc_status set_up(ampc_runtime *rt, const char *device, Ranks *ranks)
 
 static void free_tables(ampc_runtime *rt)
 {
-  free(rt->unset);
   free(rt->rehearsed);
   free(rt->measured);
   free(rt->given);
@@ -474,10 +467,8 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
-  if (rt->cache) /* a recording has the addresses of the first cache */
-    keep_failure(rt, run_commands(&s));
-  else
-    keep_failure(rt, ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
+  keep_failure(rt, rt->cache ? run_commands(&s) /* a recording has addresses of the first cache */
+                             : ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
   profile_since(rt, TIME_step, step_key(block, variants[0]), begin);
   rt->sent += rt->sent_by[key];
   return failed(rt);

@@ -120,8 +120,6 @@ ampc_status runtime_looked(ampc_runtime *rt, uint32_t slot, bool wait, void *to,
  * block. Random numbers depend on it. Asynchronous; writes only changes. */
 ampc_status runtime_set_call(ampc_runtime *rt, int64_t call);
 
-/* Makes calls use this CACHE; NULL: base[AMPC_CACHE]. */
-void runtime_set_cache(ampc_runtime *rt, void *cache);
 /* Points space[AMPC_INPUT] to the half that the next batch is copied to. */
 ampc_status runtime_turn_input(ampc_runtime *rt);
 ampc_status runtime_bring(ampc_runtime *rt, int64_t offset, const void *from, int64_t bytes);
@@ -153,7 +151,8 @@ ampc_status loop_set_lengths(ampc_runtime *rt);
 /* Sets the parameters of copies to those of their originals. keep: by parameter, copies that stay
  * as they are; NULL: none. */
 ampc_status copies_begin(ampc_runtime *rt, const bool *keep);
-/* ampc_init_params() in two parts: parameters that are loaded between the calls are not initialized. */
+/* ampc_init_params() in two parts: parameters that are loaded between the calls are not
+ * initialized. */
 ampc_status init_begin_deferred(ampc_runtime *rt, uint64_t seed);
 ampc_status init_end_deferred(ampc_runtime *rt, uint64_t seed);
 

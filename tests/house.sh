@@ -64,7 +64,7 @@ while IFS= read -r place; do complain "$place is a banner of two lines"; done < 
 # translation to ONNX may name any op. Other code may name only the ops of this list, from which the graph itself is built.
 own='source|param|number|integer|setting|step|epoch|steps_taken|loss_scale|cast|cast_like|reshape|expand|permute|transpose|pad|slice'
 own="$own|full|sum|add|cat|detach|matmul|gemm|output|minimize|metric|grad_accumulate|grad_norm|optimizer_control|trust_ratio|update_norms"
-own="$own|carry|next|turn|stack|copy|scan|scan_end|own_result|gradient|ranges|probed"
+own="$own|indices|index_select|store|carry|next|turn|stack|copy|scan|scan_end|own_result|gradient|ranges|probed"
 own="$own|member_sum|member_mean|member_rows|grad_exchange|weight_exchange"
 while IFS=: read -r file line op; do
   [[ ${op#OP_} =~ ^($own)$ ]] || complain "$file:$line names $op: use a trait of the op instead"

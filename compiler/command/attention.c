@@ -112,7 +112,8 @@ static bool choose_step(Compile *c, const Group *p, const Sizes *s, TileWalk *w)
   enum { KEYS = 32, CPU_ROWS = 8, CUDA_ROWS = 16, SHARED_NUMBERS = 48 * 1024 / 4 };
   const Graph *g = c->graph;
   int64_t group = s->heads / s->kv_heads, widest = w->d_room > w->e_room ? w->d_room : w->e_room;
-  int64_t rows = is_cpu_target(c) ? ampc_round_up(group, CPU_ROWS) : group, numbers = rows * (s->d + KEYS + 4) + KEYS * widest;
+  int64_t rows = is_cpu_target(c) ? ampc_round_up(group, CPU_ROWS) : group,
+          numbers = rows * (s->d + KEYS + 4) + KEYS * widest;
   bool fits = attention_position(ir_node(g, p->anchor)).id && s->l == 1 && group <= CUDA_ROWS &&
               !attention_result(g, p, 1).id && numbers <= SHARED_NUMBERS;
   if (!fits) return false;

@@ -1,4 +1,4 @@
-/* amp export: writes an infer block as an ONNX model. */
+/* amp export: writes an infer block as an ONNX model, or its language model as a GGUF file. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,23 @@ enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
 
 typedef struct ExportCommand {
   Options compile;
-  const char *block, *weights, *out;
+  const char *block, *weights, *out, *gguf;
+  int type; /* 1 + index in types; 0: not given */
   bool force, quiet;
 } ExportCommand;
+
+static const char *const types[] = {"f16", "f32", "bf16", "q8_0", NULL};
 
 #define FIELD(name) .field = offsetof(ExportCommand, name)
 static const OptionRow export_options[] = {
     {NULL, 'o', "FILE", "the ONNX model to write", .kind = OPTION_text, FIELD(out)},
+    {"gguf", 0, "FILE",
+     "write the GGUF file of a language model instead, for llama.cpp: nets of amp import FOLDER",
+     .kind = OPTION_text, FIELD(gguf)},
+    {"type", 0, "TYPE",
+     "type of the matrices: f32, f16, bf16, q8_0; what has one axis stays f32 (default: f16, as "
+     "llama.cpp's converter writes weights of f32)",
+     .kind = OPTION_choice, FIELD(type), .words = types, .with = "gguf"},
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
@@ -34,8 +44,8 @@ static const OptionRow export_options[] = {
 
 const OptionTable export_verb = {
     .program = "amp export",
-    .usage = "[options] job.amp -o net.onnx",
-    .about = "Writes an infer block with its weights as an ONNX model.",
+    .usage = "[options] job.amp -o net.onnx\n       amp export [options] job.amp --gguf net.gguf",
+    .about = "Writes an infer block with its weights as an ONNX model, or as a GGUF file.",
     .groups = (const OptionGroup[]){{export_options, 0},
                                     {job_options, offsetof(ExportCommand, compile)},
                                     {NULL, 0}},
@@ -48,8 +58,9 @@ static bool read_command_line(Arena *arena, int argc, char **argv, ExportCommand
   *cmd = (ExportCommand){.compile = options_default()};
   if (!options_read(&export_verb, arena, &jobs, cmd, status)) return false;
   *status = options_count_jobs(&export_verb, &jobs, 1, 1);
-  if (!*status && !cmd->out)
-    *status = usage_error("amp export", "expected -o FILE, the ONNX model to write");
+  if (!*status && !cmd->out == !cmd->gguf)
+    *status =
+        usage_error("amp export", "expected -o FILE, the ONNX model to write, or --gguf FILE");
   cmd->compile.input = jobs.at[0];
   cmd->compile.target = "cpu";
   file_force(cmd->force);
@@ -131,6 +142,9 @@ static int compile_and_export(Compile *c, const ExportCommand *cmd)
   const Function *block = infer_choose_block(c, cmd->block);
   if (!block) return usage_error("amp export", "%s", ampc_last_error());
   c->options.infer_block = block->name.text;
+  if (cmd->gguf)
+    return gguf_export(c, block, cmd->weights, types[cmd->type ? cmd->type - 1 : 0], cmd->gguf,
+                       cmd->quiet);
   if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   return export_block(c, cmd, block);
 }

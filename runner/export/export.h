@@ -70,6 +70,13 @@ const char *cannot(Export *e, const Node *n, const char *why);
 ampc_status weights_open(Export *e, const ampc_program *program, const char *file,
                          const char *data_dir);
 void weights_close(Export *e);
+void weights_tell(void *to, bool warning, const char *line); /* prints warnings; an ampc_tell */
 /* Returns the name of a weight or buffer in this type; NULL after a message. `param`: a leaf, or
  * the values of a quantized weight. */
 const char *weight_value(Export *e, const Node *param, DType type);
+
+/* ---- gguf.c ---- */
+/* Writes the language model whose infer block this is as a GGUF file. `weights`: NULL: those that
+ * the job loads. `type`: f32, f16, bf16 or q8_0, of matrices. Returns the exit status. */
+int gguf_export(Compile *c, const Function *block, const char *weights, const char *type,
+                const char *out, bool quiet);

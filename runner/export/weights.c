@@ -16,7 +16,7 @@ struct Weights {
   const char **made[AMPC_DTYPE_COUNT]; /* of each parameter in each type; NULL: not made yet */
 };
 
-static void tell(void *to, bool warning, const char *line)
+void weights_tell(void *to, bool warning, const char *line)
 {
   (void)to;
   if (warning) fprintf(stderr, "warning: %s\n", line);
@@ -47,7 +47,7 @@ ampc_status weights_open(Export *e, const ampc_program *program, const char *fil
   for (int i = 0; i < AMPC_DTYPE_COUNT; i++)
     w->made[i] = arena_array(e->arena, const char *, e->g->params.n + 1);
   if (file) read_classes(e, file);
-  return ampc_infer_open(&w->program, "cpu", file, data_dir, tell, NULL, &w->rt);
+  return ampc_infer_open(&w->program, "cpu", file, data_dir, weights_tell, NULL, &w->rt);
 }
 
 void weights_close(Export *e)

@@ -68,7 +68,7 @@ void setting_add(Folder *f, const char *name, const char *code)
       f->settings.at[i].code = code;
       return;
     }
-  vec_push(f->arena, &f->settings, (Setting){name, code});
+  vec_push(f->arena, &f->settings, (FolderSetting){name, code});
 }
 
 const char *setting_of(const Folder *f, const char *name)
@@ -293,6 +293,24 @@ static ampc_status find_family(Folder *f)
   return value ? refuse_value(f, "model_type", value, wanted)
                : refuse_key(f, "model_type",
                             arena_printf(f->arena, "is missing; expected %s", wanted));
+}
+
+const char *config_constant(Folder *f, const char *key, bool *real)
+{
+  if (find_family(f)) return NULL;
+  for (int i = 0; i < FIELDS; i++)
+    if (*fields[i].constant && applies(f, &fields[i]) && has_key(&fields[i], key, false)) {
+      *real = fields[i].kind == REAL;
+      return fields[i].constant;
+    }
+  return NULL;
+}
+
+bool config_is_constant(const char *name)
+{
+  for (int i = 0; i < FIELDS; i++)
+    if (strcmp(fields[i].constant, name) == 0) return true;
+  return false;
 }
 
 static ampc_status check_architecture(const Folder *f)

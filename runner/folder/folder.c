@@ -191,6 +191,7 @@ void folder_close(Folder *f)
 {
   json_decref(f->root);
   json_decref(f->tokenizer);
+  json_decref(f->tokenizer_config);
 }
 
 /* ---- the text ---- */

@@ -17,9 +17,7 @@ static const struct {
 #define GGUF_NAME(...) {__VA_ARGS__},
 #include "gguf.def"
 };
-static const struct {
-  const char *architectures, *name, *code;
-} settings[] = {
+static const GgufRule settings[] = {
 #define GGUF_SETTING(...) {__VA_ARGS__},
 #include "gguf.def"
 };
@@ -58,25 +56,31 @@ static ampc_status take_key(Folder *f, const char *architecture, const char *key
     json_t *own = strcmp(json_string_value(value) ? json_string_value(value) : "", "none") == 0
                       ? json_null()
                       : (json_t *)(uintptr_t)value;
-    if (*keys[i].field && *keys[i].field != '=') set_field(f->root, keys[i].field, own);
+    if (*keys[i].field && !strchr("=/", *keys[i].field)) set_field(f->root, keys[i].field, own);
     return AMPC_OK;
   }
   return ampc_fail(AMPC_BAD_FILE, "%s: the metadata `%s` is not known for %s", f->path,
                    arena_shown(f->arena, key, ""), architecture);
 }
 
-/* Fields that the metadata repeat must agree. */
+/* Fields that the metadata repeat must agree. Sets those that are shares of a head. */
 static ampc_status check_equal(const Folder *f, const json_t *meta, const char *architecture)
 {
   for (int i = 0; i < KEYS; i++) {
-    if (*keys[i].field != '=' || !belongs(keys[i].architectures, architecture)) continue;
+    if (!*keys[i].field || !strchr("=/", *keys[i].field) ||
+        !belongs(keys[i].architectures, architecture))
+      continue;
     const char *key = arena_printf(f->arena, "%s.%s", architecture, keys[i].key);
     const json_t *own = json_object_get(meta, key);
     const json_t *field = json_object_get(f->root, keys[i].field + 1);
     json_int_t width = json_integer_value(json_object_get(f->root, "hidden_size"));
     json_int_t heads = json_integer_value(json_object_get(f->root, "num_attention_heads"));
     json_int_t wanted = field ? json_integer_value(field) : heads ? width / heads : 0;
-    if (own && json_integer_value(own) != wanted)
+    if (own && *keys[i].field == '/') {
+      double n = json_number_value(own), share = n / (double)(wanted > 0 ? wanted : 1);
+      if (floor(share * (double)wanted) < n) share = nextafter(share, 2);
+      json_object_set_new(f->root, keys[i].field + 1, json_real(share));
+    } else if (own && json_integer_value(own) != wanted)
       return ampc_fail(AMPC_BAD_FILE, "%s: the metadata `%s` is %lld; only %lld is known, as %s",
                        f->path, key, (long long)json_integer_value(own), (long long)wanted,
                        keys[i].field + 1);
@@ -171,5 +175,5 @@ void gguf_settings(Folder *f, const Loading *x)
   setting_add(f, "RENAME", arena_printf(f->arena, "[%s]", t.n ? t.at : ""));
   for (int i = 0; i < SETTINGS; i++)
     if (belongs(settings[i].architectures, f->model))
-      setting_add(f, settings[i].name, settings[i].code);
+      setting_add(f, settings[i].constant, settings[i].code);
 }

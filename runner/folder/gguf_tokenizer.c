@@ -4,6 +4,9 @@
 #include <string.h>
 #include "folder.h"
 
+const char *const gguf_tasks[GGUF_TASKS][2] = {
+    {"bos", "bos_token"}, {"eos", "eos_token"}, {"padding", "pad_token"}, {"unknown", "unk_token"}};
+
 /* Types of tokens in `tokenizer.ggml.token_type`. */
 enum { TOKEN_control = 3, TOKEN_user = 4, TOKEN_unused = 5 };
 
@@ -37,6 +40,8 @@ static const char words[] = "\"normalizer\":%s,\"pre_tokenizer\":null,\"decoder\
                             "\"String\":\"\\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"}"
                             ",{\"type\":\"Fuse\"}%s]}";
 static const char strip[] = ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}";
+#define PREPEND                                                                                    \
+  "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\\u2581\"},%s]}"
 static const char blanks[] =
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\\u2581\"}";
 
@@ -220,12 +225,7 @@ static ampc_status make_pieces(Made *m, json_t *root)
       json_array_get(m->tokens, (size_t)json_integer_value(get(m, "unknown_token_id")));
   if (!unknown) return refuse_tokens(m->f, "unknown_token_id", "names no token");
   json_t *merges = json_array();
-  const char *normalizer =
-      prefix ? arena_printf(m->f->arena,
-                            "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\","
-                            "\"prepend\":\"\\u2581\"},%s]}",
-                            blanks)
-             : blanks;
+  const char *normalizer = prefix ? arena_printf(m->f->arena, PREPEND, blanks) : blanks;
   const char *parts = arena_printf(m->f->arena, words, normalizer, prefix ? strip : "");
   add_parts(root, arena_printf(m->f->arena, "{%s}", parts));
   json_object_set_new(root, "model",
@@ -237,13 +237,93 @@ static ampc_status make_pieces(Made *m, json_t *root)
   return status ? status : add_processor(m, root, true);
 }
 
+/* ---- the other direction ---- */
+
+#define METASPACE(scheme)                                                                          \
+  "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"" scheme               \
+  "\",\"split\":false}"
+/* What sentencepiece's tokenizers are as JSON. A Split at blanks finds none. */
+static const struct {
+  const char *normalizer, *pre_tokenizer;
+  bool prefix;
+} forms[] = {
+    {PREPEND, "null", true},
+    {"%s", "null", false},
+    {"%s",
+     "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
+     "\"invert\":false}",
+     false},
+    {"null", METASPACE("first"), true},
+    {"null", METASPACE("never"), false},
+};
+
+/* A part of a tokenizer.json without fields that change no ids. */
+static json_t *plain(const json_t *from)
+{
+  json_t *copy = json_deep_copy(from), *value;
+  const char *key;
+  size_t i;
+  json_object_del(copy, "trim_offsets");
+  json_array_foreach(copy, i, value) json_array_set_new(copy, i, plain(value));
+  json_object_foreach(copy, key, value) json_object_set_new(copy, key, plain(value));
+  return copy;
+}
+
+static bool is_part(const json_t *root, const char *key, const char *text)
+{
+  json_t *own = plain(json_object_get(root, key)), *read = json_loads(text, JSON_DECODE_ANY, NULL),
+         *other = plain(read);
+  bool same = json_equal(own, other);
+  json_decref(own);
+  json_decref(read);
+  json_decref(other);
+  return same;
+}
+
+const char *gguf_tokenizer_kind(Folder *f, const json_t *root, json_t *meta)
+{
+  const json_t *model = json_object_get(root, "model");
+  const char *type = json_string_value(json_object_get(model, "type"));
+  bool pieces = json_is_true(json_object_get(model, "byte_fallback"));
+  bool ignores = json_is_true(json_object_get(model, "ignore_merges"));
+  if (type && strcmp(type, "BPE") != 0) return "model";
+  json_object_set_new(meta, "tokenizer.ggml.model", json_string(pieces ? "llama" : "gpt2"));
+  for (size_t i = 0; i < sizeof forms / sizeof *forms && pieces; i++)
+    if (is_part(root, "normalizer", arena_printf(f->arena, forms[i].normalizer, blanks)) &&
+        is_part(root, "pre_tokenizer", forms[i].pre_tokenizer)) {
+      json_object_set_new(meta, "tokenizer.ggml.add_space_prefix", json_boolean(forms[i].prefix));
+      return NULL;
+    }
+  for (int i = 0; i < PRES && !pieces; i++)
+    if (is_part(root, "normalizer", pres[i].normalizer) && ignores == pres[i].ignore_merges &&
+        is_part(root, "pre_tokenizer", pres[i].pre_tokenizer)) {
+      json_object_set_new(meta, "tokenizer.ggml.pre", json_string(pres[i].pre));
+      return NULL;
+    }
+  return "pre_tokenizer";
+}
+
+/* Tokens with a task, and the template of chats. */
+static void make_config(const Made *m)
+{
+  json_t *config = m->f->tokenizer_config =
+      json_pack("{s:s}", "tokenizer_class", "PreTrainedTokenizerFast");
+  for (size_t i = 0; i < GGUF_TASKS; i++) {
+    const json_t *id = get(m, arena_printf(m->f->arena, "%s_token_id", gguf_tasks[i][0]));
+    json_t *token = id ? json_array_get(m->tokens, (size_t)json_integer_value(id)) : NULL;
+    if (token) json_object_set(config, gguf_tasks[i][1], token);
+  }
+  json_t *chat = json_object_get(m->meta, "tokenizer.chat_template");
+  if (json_is_string(chat)) json_object_set(config, "chat_template", chat);
+}
+
 ampc_status gguf_tokenizer(Folder *f, const Loading *x)
 {
   Made m = {.f = f, .meta = json_object_get(x->files[0].header, "__metadata__")};
   const char *model = json_string_value(get(&m, "model"));
   m.tokens = get(&m, "tokens");
   m.types = get(&m, "token_type");
-  if (!model) {
+  if (!model || strcmp(model, "none") == 0) {
     f->absent = "tokenizer";
     return AMPC_OK;
   }
@@ -256,6 +336,7 @@ ampc_status gguf_tokenizer(Folder *f, const Loading *x)
   f->tokenizer = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
   ampc_status status = add_tokens(&m, f->tokenizer);
   if (!status) status = bytes ? make_bytes(&m, f->tokenizer) : make_pieces(&m, f->tokenizer);
+  if (!status) make_config(&m);
   json_decref(m.vocab);
   return status;
 }

@@ -360,17 +360,26 @@ static int import_model(Arena *arena, const ImportCommand *cmd)
   return AMPC_OK;
 }
 
-/* The tokenizer of a GGUF file becomes a file beside the job. */
+/* The tokenizer of a GGUF file becomes files beside the job. */
 static ampc_status write_tokenizer(Arena *arena, const ImportCommand *cmd, Folder *f, bool check)
 {
-  static const FileKind kind = {"tokenizer that amp import wrote", 0,
-                                "{\"version\":\"1.0\",\"truncation\":null", 34, FILE_NO_ROLE};
-  const char *path = arena_printf(arena, "%s/tokenizer.json", folder_of(arena, cmd->out));
-  if (!f->tokenizer) return AMPC_OK;
-  if (check) return file_check_writable(path, &kind);
-  json_t *value = f->tokenizer;
-  f->tokenizer = NULL;
-  return json_save(value, path, &kind, JSON_COMPACT);
+  static const FileKind kinds[] = {{"tokenizer that amp import wrote", 0,
+                                    "{\"version\":\"1.0\",\"truncation\":null", 34, FILE_NO_ROLE},
+                                   {"tokenizer_config that amp import wrote", 0,
+                                    "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"", 44,
+                                    FILE_NO_ROLE}};
+  static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
+  json_t **values[] = {&f->tokenizer, &f->tokenizer_config};
+  ampc_status status = AMPC_OK;
+  for (int i = 0; i < 2 && !status; i++) {
+    const char *path = arena_printf(arena, "%s/%s", folder_of(arena, cmd->out), names[i]);
+    json_t *value = *values[i];
+    if (!value) continue;
+    if (!check) *values[i] = NULL;
+    status = check ? file_check_writable(path, &kinds[i])
+                   : json_save(value, path, &kinds[i], JSON_COMPACT);
+  }
+  return status;
 }
 
 /* Writes a folder of Hugging Face, or a GGUF file, as a job. Its weights stay where they are.

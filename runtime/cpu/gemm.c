@@ -492,9 +492,8 @@ static ampc_status run_tiles(GemmCall *p)
  * nor in programs without oneDNN, where each sum has the same order for any number of rows. */
 static bool takes_row(const GemmCache *cache, const ampc_gemm *g)
 {
-  if (!cache->primitives) return false;
-  bool native = library_takes(g->b_type) && g->a_type == g->b_type;
-  return !cache->real64 && !native && row_product_takes(g);
+  if (!cache->primitives || cache->real64 || !row_product_takes(g)) return false;
+  return !library_takes(g->b_type) || g->a_type != g->b_type;
 }
 
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "common/needs.h"
 #include "runtime/base/convert.h"
+#include "runtime/members.h"
 #include "runtime/runtime.h"
 
 enum { STEP, PREFILL };
@@ -85,6 +86,13 @@ ampc_status ampc_sequence_rewind(ampc_sequence *s, int64_t n)
   return bytes ? s->rt->device->ops->fill(s->rt->device, cache, 0, bytes) : AMPC_OK;
 }
 
+/* Makes calls use this cache; NULL: that of the runtime. */
+static void set_cache(ampc_runtime *rt, void *cache)
+{
+  rt->cache = cache;
+  members_turn(rt, rt->member);
+}
+
 /* Runs a block on the next tokens, of which n are given; the others are token 0. */
 static ampc_status run(ampc_sequence *s, uint32_t block, const int64_t *token, int64_t n,
                        void *logits)
@@ -94,10 +102,10 @@ static ampc_status run(ampc_sequence *s, uint32_t block, const int64_t *token, i
   int64_t position = s->done;
   for (int64_t i = 0; i < tokens->dim[1]; i++)
     number_store(tokens->dtype, false, s->in, i, i < n ? (double)token[i] : 0);
-  runtime_set_cache(rt, s->cache);
+  set_cache(rt, s->cache);
   ampc_status status =
       ampc_infer(rt, block, (const void *const[]){s->in, &position}, (void *const[]){logits});
-  runtime_set_cache(rt, NULL);
+  set_cache(rt, NULL);
   s->done += n < tokens->dim[1] ? n : tokens->dim[1];
   return status;
 }

@@ -1,5 +1,6 @@
 /* Infer blocks for their callers: loading weights, passing arguments and returning results. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "runtime/outside.h"
 #include "runtime/runtime.h"
@@ -18,7 +19,10 @@ static ampc_status take_weights(ampc_runtime *rt, const char *weights, const cha
   if (!status && weights) status = ampc_load_given(rt, data_dir, tell, to);
   if (!status && weights) status = ampc_load_weights(rt, weights, tell, to);
   if (!status && !weights && p->n_loads) status = ampc_load_params(rt, data_dir, tell, to);
-  return status ? status : init_end_deferred(rt, p->seed);
+  if (!status) status = init_end_deferred(rt, p->seed);
+  free(rt->unset); /* there after a failure */
+  rt->unset = NULL;
+  return status;
 }
 
 ampc_status ampc_infer_open(const ampc_program *program, const char *device, const char *weights,

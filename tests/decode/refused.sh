@@ -17,9 +17,9 @@ done <<'END'
 1|15:28|this looks ahead: it reads all positions
 2|16:24|this looks ahead: it reads rows after its position
 3|17:24|this looks ahead: it reads positions from the last one on
-4|18:28|this looks ahead: it reads positions in reverse
+4|18:28|this cannot be computed token by token: it is not known what it reads of earlier positions
 5|19:29|this looks ahead: it reads rows after its position
-6|20:28|this looks ahead: it reads positions in reverse
+6|20:28|this cannot be computed token by token: it is not known what it reads of earlier positions
 7|21:39|this looks ahead: it reads keys after its position, which no mask excludes
 8|22:28|this looks ahead: it reads all positions
 9|23:28|this cannot be computed token by token: it is not known what it reads of earlier positions

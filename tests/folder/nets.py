@@ -300,6 +300,18 @@ def make_types(path, expected):
     save_file(numbers, expected)
 
 
+def make_q8_0(path):
+    """Rows, and the blocks of q8_0 that the package gguf makes of them."""
+    rng = numpy.random.default_rng(1)
+    x = rng.normal(size=(16, 64)).astype(numpy.float32)
+    x[0], x[1, :32] = 0, 1e-9  # no scale; a scale that f16 rounds to 0
+    x[2] = numpy.tile(numpy.arange(-16, 16) + 0.5, 2) * 127 / 15.5 / 8  # many are between two integers
+    x[2, 0], x[2, 32] = -15.875, 127
+    x[3], x[4] = x[3] * 1e6, x[4] * 3e-6  # beyond most of f16, and among its subnormals
+    blocks = gguf.quants.quantize(x, gguf.GGMLQuantizationType.Q8_0)
+    save_file({"x": torch.tensor(x), "blocks": torch.tensor(blocks)}, path)
+
+
 def strict(name, folder, weights):
     """Loads what a job saved into the net of transformers. Fails unless all names and shapes match."""
     _, net_class, _ = NETS[name]
@@ -319,3 +331,4 @@ if __name__ == "__main__":
         if one in GGUFS:
             make_gguf(one, here / "nets" / one, here / "nets" / one / "model.gguf")
     make_types(here / "types.gguf", here / "types.safetensors")
+    make_q8_0(here / "q8_0.safetensors")

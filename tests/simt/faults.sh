@@ -1,7 +1,7 @@
 #!/bin/sh
 # Shows that the SIMT check finds faults. Plants those of faults.txt, one at a time, in the CUDA text of faults.amp;
 # after `codes:`, `indices:`, `norms:`, `own:` and `attended:`, in that of jobs/indices.amp and so on; after `tensor:`, in that of
-# tensor.amp; after `runtime:`, in the PTX of the runtime. With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. In
+# tensor.amp; after `decode:`, in that of a decoder; after `runtime:`, in the PTX of the runtime. With --ptx, plants those of ../ptx/faults.txt in the PTX of the jobs. In
 # the wrong text, `~` stands for `@`. Each fault must be found and named. If one cannot be planted, because the text has
 # changed, the test fails.
 # usage: tests/simt/faults.sh SIMT_CHECK [--ptx ARCHITECTURE]
@@ -31,6 +31,7 @@ while IFS='@' read -r what from to message; do
   case $what in
   runtime:*) "$check" runtime --mutate "$from=>$to" >"$out" 2>&1 ;;
   codes:* | indices:* | norms:* | own:* | attended:*) "$check" "$@" --mutate "$from=>$to" "$here/jobs/${what%%:*}.amp" >"$out" 2>&1 ;;
+  decode:*) "$check" "$@" --decode next --mutate "$from=>$to" "$here/../passes/decode_attention.amp" >"$out" 2>&1 ;;
   tensor:*) "$check" "$@" --mutate "$from=>$to" "$here/tensor.amp" >"$out" 2>&1 ;;
   *) "$check" "$@" --mutate "$from=>$to" "$here/faults.amp" >"$out" 2>&1 ;;
   esac

@@ -193,9 +193,9 @@ Datum adapter_call(Lower *l, Instance *m, Args *args)
 /* True if a clause that names the parameter in `missing` leaves it at its initial value. */
 static bool is_missing(const ampc_load *load, const char *path)
 {
-  const char *const *missing = load->patterns + 2 * load->n_rename + load->n_transpose;
+  uint32_t first = 2 * load->n_rename + load->n_transpose;
   for (uint32_t i = 0; i < load->n_missing; i++)
-    if (pattern_matches(missing[i], path, false)) return true;
+    if (pattern_matches(load->patterns[first + i], path, false)) return true;
   return false;
 }
 

@@ -156,10 +156,10 @@ Value decode_begins(Decode *d, const Node *like, Value first, Value later)
   Cursor at = decode_cursor(d, like);
   at.why = WHY_fixed;
   Value zero = ir_integer(d->c, &at, 0);
-  Value is_first = ir_binary(d->c, &at, OP_le, d->position, zero);
+  Value is_first = ir_binary(d->c, &at, op_named("le"), d->position, zero);
   is_first = ir_reshape(d->c, &at, is_first, NULL, 0);
   at.why = WHY_follow;
-  return ir_append(d->c, &at, OP_where, (Value[]){is_first, first, later}, 3, NULL);
+  return ir_append(d->c, &at, op_named("where"), (Value[]){is_first, first, later}, 3, NULL);
 }
 
 /* ---- the programs ---- */

@@ -18,14 +18,18 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * up to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0.
  */
 #define FAR_BELOW (-1e4)
+typedef struct Maybe { /* a number, or an unknown one */
+  bool known;
+  double v;
+} Maybe;
+
 typedef struct Info {
   Kind kind;
   uint32_t now;  /* NOW: the axis of the new positions */
   int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
-  bool is_ahead; /* all elements with a key after the position are `ahead` */
-  bool looked;   /* CONST: is_ahead and ahead are known; for axes `now` and `keys` */
+  Maybe ahead;   /* all elements with a key after the position */
+  bool looked;   /* CONST: `ahead` was looked for, for axes `now` and `keys` */
   uint32_t keys;
-  double ahead;
   int64_t early; /* Note [early] in shift.c */
   bool is_first;
   double first;
@@ -107,8 +111,18 @@ bool derive_cumulative(Decode *d, uint32_t id);
 
 /* ---- ahead.c ---- */
 
-/* Finds what a CONST value is wherever the index along `keys` is above that along `now`. Returns
- * false if its elements there differ or are not known. */
-bool ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, double *out);
-/* Sets is_ahead of an elementwise NOW node. */
+/* Returns what a CONST value is wherever the index along `keys` is above that along `now`; unknown
+ * if its elements there differ. */
+Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
+/* Finds the number that all elements of a CONST value are. */
+bool decode_is_uniform(const Decode *d, uint32_t id, double *out);
+/* Sets `ahead` of an elementwise NOW node. */
 void ahead_of_map(Decode *d, uint32_t id, int keys);
+
+/* ---- value.c ---- */
+
+/* Returns an element of a map op from those of its inputs. index: its row-major index. */
+Maybe maybe_of_code(const Node *n, const Maybe *in, double index);
+/* Whether elements x of input 0 add nothing to the reductions of a row op. out: its result there.
+ */
+bool maybe_of_row(const Node *n, Maybe x, Maybe *out);

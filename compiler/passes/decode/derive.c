@@ -222,34 +222,13 @@ static bool derive_move(Decode *d, uint32_t id)
   uint32_t at;
   bool along = attr_find(op_of(n), "dim", &at);
   bool same = along && n->rank == d->old[n->in[0].id].rank;
-  if (n->op == OP_flip_axis && attr_int(n, "dim") == from->now)
-    return decode_looks_ahead(d, n, "positions in reverse");
+
   if (n->op == OP_pad && attr_int(n, "dim") == from->now) return derive_pad(d, id);
   if (!same || from->kind != NOW || n->attr[at].i == from->now) return refuse_op(d, id);
   return derive_broadcast(d, id);
 }
 
 /* ---- rows ---- */
-
-/* Whether elements that are `ahead` add nothing to the op's reduction. A softmax gives 0 to -inf,
- * and to what is far below all scores. */
-static bool adds_nothing(const Node *n, double ahead)
-{
-  bool far = ahead <= FAR_BELOW;
-  switch (n->op) {
-  case OP_sum:
-    return ahead == 0;
-  case OP_amin:
-    return ahead == INFINITY;
-  case OP_amax:
-  case OP_softmax:
-  case OP_log_softmax:
-  case OP_logsumexp:
-    return far;
-  default:
-    return false;
-  }
-}
 
 static uint64_t worked_axes(const Node *n)
 {
@@ -269,7 +248,8 @@ static bool derive_row(Decode *d, uint32_t id)
   int keys = decode_keys(d, n->in[0].id, from->now);
   if (worked >> from->now & 1) return decode_looks_ahead(d, n, "all positions");
   bool over_keys = keys >= 0 && worked >> keys & 1;
-  if (over_keys && !(from->is_ahead && adds_nothing(n, from->ahead)))
+  Maybe ahead = {0};
+  if (over_keys && !maybe_of_row(n, from->ahead, &ahead))
     return decode_looks_ahead(d, n, "keys after its position, which no mask excludes");
   Value in[n->n_in];
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -281,7 +261,7 @@ static bool derive_row(Decode *d, uint32_t id)
   uint32_t now = from->now;
   for (uint32_t i = 0; i < from->now && n->rank < x->rank; i++) now -= worked >> i & 1;
   if (!finish(d, id, in, now, from->outer)) return false;
-  d->info[id].is_ahead = over_keys && n->op == OP_softmax;
+  d->info[id].ahead = ahead;
   return true;
 }
 
@@ -294,8 +274,9 @@ typedef struct Operand {
 static Operand operand_of(const Decode *d, const Node *n, uint32_t i)
 {
   uint32_t rank = d->old[n->in[i].id].rank;
-  bool linear = n->op == OP_linear;
-  bool turned = linear ? i == 1 : attr_int(n, i ? "trans_b" : "trans_a");
+  uint32_t at; /* `linear` has no such attributes: its weight is [out, in] */
+  bool turned = i == 1;
+  if (attr_find(op_of(n), i ? "trans_b" : "trans_a", &at)) turned = n->attr[at].i;
   bool last = i ? !turned : turned; /* the axis of the result is the last one */
   return (Operand){rank, rank - (last ? 1 : 2), rank - (last ? 2 : 1)};
 }
@@ -326,16 +307,15 @@ static bool derive_product(Decode *d, uint32_t id)
 {
   static const char later[] = "positions after its own: no mask makes their factors 0";
   const Node *n = &d->old[id];
-  if (n->op != OP_linear && n->op != OP_gemm) return refuse_op(d, id);
+
   Operand a = operand_of(d, n, 0), b = operand_of(d, n, 1);
   const Info *x = info_of(d, n->in[0]), *y = info_of(d, n->in[1]);
   Value in[3] = {d->map[n->in[0].id], d->map[n->in[1].id]};
   if (n->n_in > 2) in[2] = d->map[n->in[2].id];
-  double ahead = 0;
   if (x->kind == NOW) {
     if (x->now == a.depth) return decode_looks_ahead(d, n, "all positions");
     if (decode_keys(d, n->in[0].id, x->now) == (int)a.depth) {
-      if (!x->is_ahead || x->ahead != 0) return decode_looks_ahead(d, n, later);
+      if (!x->ahead.known || x->ahead.v != 0) return decode_looks_ahead(d, n, later);
       return derive_weighted(d, id, false, a.row);
     }
     if (y->kind == NOW) return derive_scores(d, id, &b);
@@ -351,8 +331,8 @@ static bool derive_product(Decode *d, uint32_t id)
   bool by_row = y->now == b.depth && decode_share(d, n->in[0].id, a.row) == 1;
   if (!by_row)
     return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
-  if (!ahead_of_const(d, n->in[0].id, a.row, a.depth, &ahead) || ahead != 0)
-    return decode_looks_ahead(d, n, later);
+  Maybe ahead = ahead_of_const(d, n->in[0].id, a.row, a.depth);
+  if (!ahead.known || ahead.v != 0) return decode_looks_ahead(d, n, later);
   return derive_weighted(d, id, true, a.row);
 }
 
@@ -360,9 +340,9 @@ static bool derive_product(Decode *d, uint32_t id)
 
 enum { QUERY, KEY, VALUE, MASK, POSITION };
 
-static bool excludes(const Node *mask, double ahead)
+static bool excludes(const Node *mask, Maybe ahead)
 {
-  return mask->dtype == AMPC_BOOL ? ahead == 0 : ahead <= FAR_BELOW;
+  return ahead.known && (mask->dtype == AMPC_BOOL ? ahead.v == 0 : ahead.v <= FAR_BELOW);
 }
 
 /* Returns the mask for the new positions; 0 after a message. */
@@ -371,11 +351,11 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
   Value v = n->in[MASK];
   const Node *mask = &d->old[v.id];
   const Info *x = info_of(d, v);
-  double ahead = x->ahead;
   bool query = decode_share(d, v.id, 2) == 1, key = decode_share(d, v.id, 3) == 1;
-  bool known = x->kind == NOW ? x->is_ahead && x->now == 2
-                              : query && key && ahead_of_const(d, v.id, 2, 3, &ahead);
-  *causal = *causal || (known && excludes(mask, ahead));
+  Maybe ahead = {0};
+  if (x->kind == NOW && x->now == 2) ahead = x->ahead;
+  if (x->kind == CONST && query && key) ahead = ahead_of_const(d, v.id, 2, 3);
+  *causal = *causal || excludes(mask, ahead);
   if (x->kind == NOW) return x->now == 3 ? decode_whole(d, v.id) : d->map[v.id];
   return query ? decode_pick(d, v.id, 2) : d->map[v.id];
 }
@@ -480,7 +460,7 @@ static bool derive_now(Decode *d, uint32_t id)
     return is_now(d, n, 0) ? derive_conv(d, id) : refuse_op(d, id);
   default:
     if (op_has(n, T_along)) return derive_along(d, id);
-    return n->op == OP_attention ? derive_attention(d, id) : refuse_op(d, id);
+    return op_has(n, T_tiles) ? derive_attention(d, id) : refuse_op(d, id);
   }
 }
 
@@ -493,7 +473,8 @@ bool derive_node(Decode *d, uint32_t id)
     if (any_of(d, n, NOW) && decode_share(d, id, i) < 0) return refuse_op(d, id);
   if (n->op == OP_source) return derive_source(d, id);
   if (n->op == OP_output) return derive_output(d, id);
-  if (n->op == OP_check_index) return derive_check(d, id);
+  uint32_t check;
+  if (attr_find(op_of(n), "check", &check)) return derive_check(d, id);
   if (n->loop) return derive_in_loop(d, id);
   if (op_has(n, T_crosses)) return derive_crossing(d, id);
   if (any_of(d, n, LAST))

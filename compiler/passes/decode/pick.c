@@ -19,7 +19,7 @@ static Value select_rows(Decode *d, const Node *like, Value v, uint32_t axis, in
 static Value numbers(Decode *d, const Cursor *at, const int64_t *dim, uint32_t rank, int64_t times)
 {
   Value v = ir_append(d->c, at, OP_indices, NULL, 0, ir_shape_attrs(d->c, dim, rank));
-  return times == 1 ? v : ir_binary(d->c, at, OP_mul, v, ir_integer(d->c, at, times));
+  return times == 1 ? v : ir_binary(d->c, at, op_named("mul"), v, ir_integer(d->c, at, times));
 }
 
 /* Indices of a tensor: the number of the row, times its size, plus those of the other axes. */
@@ -31,7 +31,7 @@ static Value pick_indices(Decode *d, const Node *n, uint32_t axis)
   for (uint32_t i = 0; i < n->rank; i++) shape[i] = 1;
   shape[axis] = d->chunk;
   Value sum = d->positions;
-  if (inner > 1) sum = ir_binary(d->c, &at, OP_mul, sum, ir_integer(d->c, &at, inner));
+  if (inner > 1) sum = ir_binary(d->c, &at, op_named("mul"), sum, ir_integer(d->c, &at, inner));
   sum = ir_reshape(d->c, &at, sum, shape, n->rank);
   if (inner > 1)
     sum = ir_binary(d->c, &at, OP_add, sum,

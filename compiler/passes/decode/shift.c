@@ -11,19 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Finds the number that all elements of a CONST value are. */
-static bool is_uniform(const Decode *d, uint32_t id, double *out)
-{
-  const Node *n = &d->old[id];
-  bool literal = op_has(n, T_literal);
-  if (literal) *out = attr_as_number(n, 0);
-  if (literal) return true;
-  if (n->op == OP_full_like || n->op == OP_like) return is_uniform(d, n->in[1].id, out);
-  bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_casts | T_permutes | T_repeats) ||
-              n->op == OP_slice;
-  return view && n->n_in && is_uniform(d, n->in[0].id, out);
-}
-
 static Value slice(Decode *d, const Cursor *at, Value v, uint32_t axis, int64_t start, int64_t n)
 {
   return ir_append(
@@ -111,7 +98,7 @@ bool derive_prefix(Decode *d, uint32_t id)
     if (d->info[n->in[i].id].kind != CONST || decode_share(d, n->in[i].id, (uint32_t)axis))
       return decode_refuse(d, n, "it joins positions",
                            "only numbers in front of all positions are possible");
-    same = same && is_uniform(d, n->in[i].id, &one) && (!any || one == first);
+    same = same && decode_is_uniform(d, n->in[i].id, &one) && (!any || one == first);
     first = one;
     any = true;
     early += d->old[n->in[i].id].dim[axis];
@@ -126,7 +113,7 @@ bool derive_conv(Decode *d, uint32_t id)
       {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
   const Node *n = &d->old[id];
   const Info *x = &d->info[n->in[0].id];
-  if (x->now < 2 || n->op == OP_conv2d_data || n->op == OP_conv3d_data)
+  if (x->now < 2 || op_has(n, T_gives_image | T_gives_weight))
     return decode_refuse(d, n, "it mixes positions", "convolve along the positions, with stride 1");
   const char *const *word = words[x->now - 2];
   int64_t taps = d->old[n->in[1].id].dim[x->now], dilation = attr_int(n, word[2]);
@@ -152,9 +139,9 @@ bool derive_cumulative(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   const Info *x = &d->info[n->in[0].id];
   Cursor at = decode_cursor(d, n);
-  uint32_t axis = x->now, exclusive;
-  bool sums = n->op == OP_cumsum, plain = sums || n->op == OP_cumprod;
-  if (plain && attr_int(n, "reverse")) return decode_looks_ahead(d, n, "positions after its own");
+  uint32_t axis = x->now, reverse, exclusive;
+  bool sums = op_has(n, T_linear), plain = attr_find(op_of(n), "reverse", &reverse);
+  if (plain && n->attr[reverse].i) return decode_looks_ahead(d, n, "positions after its own");
   bool leaves_out = attr_find(op_of(n), "exclusive", &exclusive) && n->attr[exclusive].i;
   bool fits = plain && !leaves_out && !x->early && d->old[n->in[0].id].dtype == n->dtype;
   if (!fits)
