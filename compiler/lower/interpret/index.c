@@ -130,7 +130,8 @@ static bool index_turn(Lower *l, Datum at, TensorIndex *t)
 }
 
 /* Appends a slice. A whole axis needs no node. An empty slice is an error: no tensor is empty. For
- * options.decode, `table[:S]` has a node for each S, because both lengths must have the same ops. */
+ * options.decode, `table[:S]` has a node for each S, because both lengths must have the same ops.
+ */
 static bool append_slice(Lower *l, TensorIndex *t, const Sub *sub, SliceBounds r, int64_t size)
 {
   if (r.n == size && r.step == 1 && !(l->c->options.decode && sub->stop)) return true;
