@@ -32,8 +32,8 @@ static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
       (long long)prompt->n, name, (long long)m->most, (long long)m->most, (long long)m->vocabulary);
 }
 
-/* The text is longer than the context: each further token is computed from the last ones alone, and
- * a decoder computes all of these anew. */
+/* If the text is longer than the context, each further token is computed from the last ones alone.
+ * A decoder then computes all of these anew. */
 static void tell_length(const TextModel *m, const InferCommand *cmd)
 {
   int64_t all = m->n + (int64_t)cmd->generate - 1;
@@ -41,8 +41,9 @@ static void tell_length(const TextModel *m, const InferCommand *cmd)
     fprintf(
         stderr,
         "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
-        "the last %lld alone, and take longer\n",
-        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most);
+        "the last %lld alone%s\n",
+        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most,
+        text_model_is_decoder(m) ? ", and take longer" : "");
 }
 
 static void tell_times(const InferCommand *cmd, uint32_t tokens, double prompt, double taken)

@@ -73,6 +73,9 @@ ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob
   options.real64 = job->real64;
   options.probe_every = job->probe_every;
   options.norms = job->norms;
+  options.infer_block = job->decode;
+  options.decode = job->decode ? DECODE_CHUNK : 0;
+  options.text_to = job->decode ? INT64_MAX : 0;
   *b = (Built){.run = run, .c = compile_create(&options), .real64 = job->real64};
   if (!compile_text(b->c, "selftest.amp", job->text, strlen(job->text)))
     return ampc_fail(AMPC_RUN_FAILED, "%s was refused", job->name);

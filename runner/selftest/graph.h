@@ -27,6 +27,7 @@ typedef struct BuiltJob {
   bool real64;
   uint32_t probe_every;
   bool norms;
+  const char *decode; /* the decoder of this infer block; NULL: the job itself */
 } BuiltJob;
 /* Compiles and loads the job, with weights from a fixed seed. Call built_close even if it fails. */
 ampc_status built_job(Built *b, const TestRun *run, int optimize, const BuiltJob *job);

@@ -56,5 +56,5 @@ uint32_t test_print(const TestRun *run); /* returns the number of failures */
 typedef ampc_status Suite(Arena *a, TestRun *run);
 Suite suite_forward, suite_backward, suite_random, suite_step, suite_running, suite_scaler,
     suite_scan, suite_lookups, suite_probes, suite_sums, suite_layout, suite_layout_random,
-    suite_model, suite_twin, suite_jobs, suite_counted;
+    suite_model, suite_twin, suite_jobs, suite_counted, suite_decode;
 Suite suite_differences; /* runs alone, on jobs */

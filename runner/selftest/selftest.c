@@ -34,10 +34,10 @@ static void *run_suite(void *data)
 /* Joins all threads, then returns the error of one that failed. */
 static ampc_status run_suites(TestRun *run)
 {
-  static Suite *const suites[] = {suite_forward, suite_backward,      suite_random,  suite_step,
-                                  suite_running, suite_scan,          suite_lookups, suite_probes,
-                                  suite_layout,  suite_layout_random, suite_model,   suite_twin,
-                                  suite_jobs,    suite_scaler,        suite_sums,    suite_counted};
+  static Suite *const suites[] = {
+      suite_forward, suite_backward, suite_random, suite_step,          suite_running, suite_scan,
+      suite_lookups, suite_probes,   suite_layout, suite_layout_random, suite_model,   suite_twin,
+      suite_jobs,    suite_scaler,   suite_sums,   suite_counted,       suite_decode};
   enum { COUNT = sizeof suites / sizeof *suites };
   SuiteThread threads[COUNT];
   ampc_status status = AMPC_OK;

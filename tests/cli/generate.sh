@@ -88,7 +88,7 @@ SHELL=$BASH script -qec "timeout 100 $amp infer -q --device cpu --weights w.safe
 [ "$(tr -d '\r' <out)" = '\x1a\x1b\x1c\x1d\x1e\x1f ' ] || failed "control characters on a terminal"
 prints "a file gets the bytes" $'\x1a\x1b\x1c' infer --block control --temperature 0 --generate 2 --prompt $'\x1a' job.amp
 passes "how fast" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block last --generate 3 --prompt "$sentence" job.amp
-grep -Eq '^3 tokens in [0-9.]+ s \([0-9.]+ a second\)$' err || failed "how fast"
+grep -Eq '^prompt: 41 tokens in [0-9.]+ s; 3 tokens in [0-9.]+ s \([0-9.]+ a second\)$' err || failed "how fast"
 
 # ---- stop strings ---------------------------------------------------------------------------
 prints "a stop string" 'the cat sat on the ' $next --generate 68 --prompt 'the cat sat on ' --stop 'mat,'
@@ -100,7 +100,7 @@ prints "the bytes of a character" é infer --block accents --temperature 0 --gen
 prints "half a character" $'é\xc3' infer --block accents --temperature 0 --generate 9 --prompt é --stop $'\xa9' job.amp
 prints "the same half of another character" ééé infer --block accents --temperature 0 --generate 4 --prompt é --stop è job.amp
 passes "how many tokens" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block accents --temperature 0 --generate 9 --prompt é --stop é job.amp
-grep -q '^2 tokens in' err || failed "a stop string: how many tokens"
+grep -q '; 2 tokens in' err || failed "a stop string: how many tokens"
 
 # ---- a library -------------------------------------------------------------------------------------
 grep -v '^train\|^optimizer\|^infer' job.amp >net.amp
@@ -145,7 +145,11 @@ same "a C program writes the same text" called said
 # ---- errors -------------------------------------------------------------------------------
 ask="--generate 5 --prompt abc job.amp"
 refuses "attention to later tokens" 2 'infer `ahead` is not causal: its logits for token 2 depend on the tokens after it' infer --block ahead $ask
-refuses "one position of a growing text" 2 'infer `short` returns f32\[1, 128\], the logits after the last token only, so a text cannot be padded' infer --block short $ask
+prints "one position of a growing text" "${sentence:0:14}" infer --block short --temperature 0 --generate 6 --prompt "${sentence:0:8}" job.amp
+refuses "one position of a text that is padded" 2 'infer `short` returns f32\[1, 128\], the logits after the last token only, so a text cannot be padded' infer --no-cache --block short $ask
+prints "each token from all before it" "$sentence$sentence" $next --no-cache --generate 41 --prompt "$sentence"
+passes "longer than the context" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block next --generate 9 --prompt 'the cat sat' job.amp
+grep -q '^the text will have 19 tokens and infer `next` reads at most 16: later tokens depend on the last 16 alone, and take longer' err || failed "longer than the context: no line"
 refuses "a prompt shorter than the block" 2 'the prompt has 3 tokens; infer `last` reads 16' infer --block last $ask
 refuses "two texts" 2 'the argument of infer `two` is i64\[2, 16\]' infer --block two $ask
 refuses "two texts, by a dim" 1 'E614.*infer `next` takes i64\[2, [0-9]*\]; expected the tokens of one text' infer --block next --dim N=2 $ask

@@ -219,12 +219,11 @@ static void ask_lengths(Lower *l, Dim *d)
   d->asked = list;
 }
 
-/* The largest length of --dim is the most that a decoder is made for. */
-static void take_most(Dim *d)
+static int64_t largest(const Dim *d)
 {
-  d->most = d->least;
-  for (uint32_t i = 0; i < d->n_asked; i++)
-    if (d->asked[i] > d->most) d->most = d->asked[i];
+  int64_t most = d->least;
+  for (uint32_t i = 0; i < d->n_asked; i++) most = d->asked[i] > most ? d->asked[i] : most;
+  return most;
 }
 
 /* Chooses sizes for --generate and --decode: one text, whose length grows. */
@@ -233,11 +232,12 @@ static void ask_for_text(Lower *l, const Function *def, Choice *x)
   const TypeExpr *t = &def->params.at[0].type;
   for (uint32_t axis = 0; axis < 2 && axis < t->n_dims; axis++) {
     uint32_t i = t->dims[axis] ? dim_named(x, t->dims[axis]) : AMPC_MAX_SIZES;
-    if (i == AMPC_MAX_SIZES || (x->dim[i]->given && !(axis && l->c->options.decode))) continue;
+    bool twin = axis == 1 && l->c->options.decode;
+    if (i == AMPC_MAX_SIZES || (x->dim[i]->given && !twin)) continue;
     Dim *d = arena_new(l->arena, Dim);
     *d = *x->dim[i];
+    if (d->given) d->most = largest(d); /* --dim says how long a text may be */
     x->dim[i] = d;
-    if (d->given) take_most(d);
     if (axis == 0)
       d->asked = &d->least;
     else

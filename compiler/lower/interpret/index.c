@@ -129,12 +129,11 @@ static bool index_turn(Lower *l, Datum at, TensorIndex *t)
   return t->x.id != 0;
 }
 
-/* Appends a slice. A whole axis needs no node. An empty slice is an error: no tensor is empty. For
- * options.decode, `table[:S]` has a node for each S, because both lengths must have the same ops.
- */
-static bool append_slice(Lower *l, TensorIndex *t, const Sub *sub, SliceBounds r, int64_t size)
+/* Appends a slice. A whole axis needs no node, unless pass decode will compare with another length.
+ * An empty slice is an error: no tensor is empty. */
+static bool append_slice(Lower *l, TensorIndex *t, SliceBounds r, int64_t size)
 {
-  if (r.n == size && r.step == 1 && !(l->c->options.decode && sub->stop)) return true;
+  if (r.n == size && r.step == 1 && !l->c->options.decode) return true;
   if (r.n == 0)
     return refuse(l, E311, t->span, "this slice of axis %u, whose size is %lld, is empty", t->axis,
                   (long long)size);
@@ -200,7 +199,7 @@ static bool index_axis(Lower *l, Scope *s, const Sub *sub, TensorIndex *t)
     r = (SliceBounds){r.start, r.start + 1, 1, 1};
     t->reshaped = true;
   }
-  if (!append_slice(l, t, sub, r, size)) return false;
+  if (!append_slice(l, t, r, size)) return false;
   t->axis++;
   return true;
 }

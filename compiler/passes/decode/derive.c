@@ -167,6 +167,11 @@ static bool derive_slice(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   const Info *from = info_of(d, n->in[0]);
+  if (ir_same_dims(n, &d->old[n->in[0].id])) { /* the whole axis */
+    d->info[id] = *from;
+    d->map[id] = d->map[n->in[0].id];
+    return true;
+  }
   if (attr_int(n, "dim") != from->now) return derive_view(d, id, from->now, from->outer);
   bool last = attr_int(n, "start") == d->length - 1 && n->dim[from->now] == 1 && !from->early;
   if (!last && attr_int(n, "step") == 1 && decode_share(d, id, from->now) == 1)
