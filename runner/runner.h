@@ -15,11 +15,12 @@ extern const char amp_notes[]; /* the end of `amp --help`, in lines */
 
 extern const OptionTable train_verb, eval_verb, infer_verb, inspect_verb, profile_verb, probe_verb,
     report_verb, tune_verb, weights_verb, export_verb, import_verb, fmt_verb, repl_verb, lsp_verb,
-    selftest_verb, tokens_verb;
+    selftest_verb, tokens_verb, chat_verb;
 
 int train_main(int argc, char **argv);
 int eval_main(int argc, char **argv);
 int infer_main(int argc, char **argv);
+int chat_main(int argc, char **argv);
 int inspect_main(int argc, char **argv);
 int profile_main(int argc, char **argv);
 int probe_main(int argc, char **argv);

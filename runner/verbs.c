@@ -5,6 +5,7 @@ const Verb verbs[] = {
     {"train", train_main, "train the job", &train_verb, true},
     {"eval", eval_main, "run the eval blocks of the job on saved weights", &eval_verb, true},
     {"infer", infer_main, "run an infer block of the job over data", &infer_verb, false},
+    {"chat", chat_main, "talk with the language model of the job", &chat_verb, false},
     {"inspect", inspect_main, "print the kernels that the job compiles to", &inspect_verb, false},
     {"profile", profile_main, "run some steps and report where their time goes", &profile_verb,
      false},

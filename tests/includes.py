@@ -68,6 +68,7 @@ ROOMS = {
     "runner/job": "compiler/cli compiler/cost runtime/train",
     "runner/infer": "compiler compiler/cli runner jit job runtime runtime/data/formats runtime/data/texts"
                     " runtime/data/tokenizer runtime/state",
+    "runner/chat": "compiler/cli runner infer job",
     "runner/inspect": "compiler compiler/cli compiler/command compiler/cost compiler/facts compiler/kernel compiler/nvrtc"
                       " runner cost runtime runtime/cuda",
     "runner/probe": "compiler compiler/cli compiler/command compiler/diag compiler/graph runner jit job runtime"

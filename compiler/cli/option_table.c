@@ -292,13 +292,14 @@ static int read_option(Reader *r, int option, char **argv)
                              between});
 }
 
-/* Returns the first of these options that was given, or NULL. */
-static const char *first_given(const Reader *r, const char *names)
+/* Returns the first of these options that was given, or NULL. `known`: or that the table has. */
+static const char *first_of(const Reader *r, const char *names, bool known)
 {
   for (const char *s = names; s && *s; s += strspn(s, " ")) {
     const char *name = arena_strndup(r->arena, s, strcspn(s, " "));
     for (uint32_t i = 0; i < r->n; i++)
-      if (r->given[i] && r->row[i]->name && strcmp(r->row[i]->name, name) == 0) return name;
+      if ((known || r->given[i]) && r->row[i]->name && strcmp(r->row[i]->name, name) == 0)
+        return name;
     s += strlen(name);
   }
   return NULL;
@@ -311,9 +312,9 @@ static int check_given(const Reader *r)
   for (uint32_t i = 0; i < r->n; i++) {
     const OptionRow *row = r->row[i];
     if (!r->given[i]) continue;
-    const char *other = first_given(r, row->without);
+    const char *other = first_of(r, row->without, false);
     if (other) return usage_error(program, "--%s cannot be combined with --%s", row->name, other);
-    if (row->with && !first_given(r, row->with))
+    if (row->with && first_of(r, row->with, true) && !first_of(r, row->with, false))
       return usage_error(program, "--%s needs --%s", row->name, row->with);
   }
   return 0;

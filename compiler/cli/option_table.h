@@ -56,7 +56,8 @@ struct OptionRow {
   bool bare;                /* OPTION_choice: no value means the first word; a value needs the = */
   const char *expected;     /* for messages: "a line number"; NULL: a text for the kind */
   OptionRead *read;
-  const char *with;    /* names of options, separated by spaces: one of these is required */
+  const char *with;    /* names of options, separated by spaces: one of these is required, if the
+                          table has any of them */
   const char *without; /* names of options, separated by spaces: each of these is an error */
 };
 

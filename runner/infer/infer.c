@@ -87,9 +87,14 @@ static int read_stop(const OptionGiven *given)
 
 #define FIELD(name) .field = offsetof(InferCommand, name)
 
-static const OptionRow infer_options[] = {
+const OptionRow block_options[] = {
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
+    {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
+     .also = "resume", .kind = OPTION_text, FIELD(weights)},
+    {0}};
+
+static const OptionRow infer_options[] = {
     {"input", 0, "FILE",
      "a file for the argument of the block (.npy, idx, ...), or its number; NAME=FILE if the block "
      "has several",
@@ -97,8 +102,6 @@ static const OptionRow infer_options[] = {
     {"data", 0, "CALL",
      "data from a data block of the job, such as 'faces(\"test\")', or from any source",
      .kind = OPTION_text, FIELD(data), .without = "input generate"},
-    {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
-     .also = "resume", .kind = OPTION_text, FIELD(weights)},
     {"output", 0, "FILE", "write results as .npy; NAME=FILE if there are several (default: text)",
      .kind = OPTION_call, .read = read_output, .without = "generate"},
     {"png", 0, "FILE",
@@ -123,13 +126,16 @@ static const OptionRow infer_options[] = {
      .kind = OPTION_text, FIELD(prompt_file), .with = "generate"},
     {"no-cache", 0, NULL, "compute each token from all tokens before it", .kind = OPTION_flag,
      FIELD(no_cache), .with = "generate"},
-    {"tokenizer", 0, "FILE",
-     "the prompt is text for this tokenizer.json or .model (default: that of the job's text or "
-     "jsonl)",
-     .kind = OPTION_text, FIELD(tokenizer), .with = "generate"},
     {"chat", 0, NULL,
      "the prompt is a question: print its answer, by the template of the job's jsonl",
      .kind = OPTION_flag, FIELD(chat), .with = "generate"},
+    {0}};
+
+const OptionRow text_options[] = {
+    {"tokenizer", 0, "FILE",
+     "text is for this tokenizer.json or .model (default: that of the job's text or "
+     "jsonl)",
+     .kind = OPTION_text, FIELD(tokenizer), .with = "generate"},
     {"template", 0, "TEXT", "another template, as jsonl reads it", .kind = OPTION_text,
      FIELD(template), .with = "chat"},
     {"temperature", 0, "T",
@@ -150,6 +156,9 @@ static const OptionRow infer_options[] = {
      .with = "generate"},
     {"stop", 0, "TEXT", "end before this text or at this special token; may be given several times",
      .kind = OPTION_call, .read = read_stop, .with = "generate"},
+    {0}};
+
+static const OptionRow output_options[] = {
     {"quiet", 'q', NULL, "print results only", .kind = OPTION_flag, FIELD(quiet)},
     {NULL, 'v', NULL, "print how many bytes of memory each purpose needs", .kind = OPTION_flag,
      FIELD(verbose)},
@@ -159,7 +168,10 @@ const OptionTable infer_verb = {
     .program = "amp infer",
     .usage = "[options] job.amp",
     .about = "Runs an infer block of a job over data.",
-    .groups = (const OptionGroup[]){{infer_options, 0},
+    .groups = (const OptionGroup[]){{block_options, 0},
+                                    {infer_options, 0},
+                                    {text_options, 0},
+                                    {output_options, 0},
                                     {fresh_options, offsetof(InferCommand, train)},
                                     {job_options, offsetof(InferCommand, compile)},
                                     {memory_options, offsetof(InferCommand, compile)},
@@ -167,14 +179,29 @@ const OptionTable infer_verb = {
     .notes = "exit status: 0 done; 1 errors in the program; 2 bad usage; 3 a file is missing or "
              "unreadable; 4 the C compiler failed; 5 the run failed"};
 
-static bool read_command_line(Arena *arena, int argc, char **argv, InferCommand *cmd, int *status)
+int text_options_check(const InferCommand *cmd)
+{
+  const Sampling *s = &cmd->sampling;
+  if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
+    fprintf(stderr,
+            "warning:%s%s%s: no effect with --temperature 0, which always takes the most "
+            "probable token\n",
+            s->top_k ? " --top-k" : "", s->top_p < 1 ? " --top-p" : "",
+            s->min_p > 0 ? " --min-p" : "");
+  return 0;
+}
+
+static bool read_command_line(const InferVerb *verb, Arena *arena, int argc, char **argv,
+                              InferCommand *cmd, int *status)
 {
   Operands jobs = {argv, argc};
-  *cmd = (InferCommand){
-      .compile = options_default(), .train = {.device = "auto"}, .sampling = SAMPLING_DEFAULT};
-  if (!options_read(&infer_verb, arena, &jobs, cmd, status)) return false;
-  *status = options_count_jobs(&infer_verb, &jobs, 1, 1);
-  if (!*status) *status = generate_check(cmd);
+  *cmd = (InferCommand){.compile = options_default(),
+                        .what = verb->what,
+                        .train = {.device = "auto"},
+                        .sampling = SAMPLING_DEFAULT};
+  if (!options_read(verb->table, arena, &jobs, cmd, status)) return false;
+  *status = options_count_jobs(verb->table, &jobs, 1, 1);
+  if (!*status) *status = verb->check(cmd);
   if (*status) return false;
   cmd->compile.input = jobs.at[0];
   cmd->compile.quiet = cmd->quiet;
@@ -212,7 +239,7 @@ ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd)
   return status;
 }
 
-static ampc_status run_program(Compile *c, InferCommand *cmd)
+static ampc_status run_program(const InferVerb *verb, Compile *c, InferCommand *cmd)
 {
   Jit *jit = NULL;
   ampc_runtime *rt = NULL;
@@ -222,40 +249,40 @@ static ampc_status run_program(Compile *c, InferCommand *cmd)
   if (status == AMPC_OK)
     status = ampc_infer_open(c->program, cmd->train.device, cmd->weights, cmd->train.data_dir, tell,
                              cmd, &rt);
-  if (status == AMPC_OK) status = cmd->generate ? generate_run(rt, cmd) : infer_run(rt, cmd);
+  if (status == AMPC_OK) status = verb->run(rt, cmd);
   if (status != AMPC_OK && *ampc_last_error())
-    fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? "amp infer" : "amp",
+    fprintf(stderr, "%s: error: %s\n", status == AMPC_BAD_USAGE ? verb->table->program : "amp",
             ampc_last_error());
   ampc_free(rt);
   jit_unload(jit);
   return status;
 }
 
-/* Returns the block to run, with its prompt or inputs set; NULL after a message. */
-static const Function *choose_block(Compile *c, InferCommand *cmd, ampc_status *status)
+/* Sets the prompt or the inputs of the block. */
+static ampc_status begin_infer(InferCommand *cmd, Compile *c, const Function *block)
 {
-  const Function *block = infer_choose_block(c, cmd->block);
-  *status = AMPC_BAD_USAGE;
-  if (block && cmd->generate)
-    *status = generate_begin(cmd, c, block);
-  else if (block && infer_choose_inputs(c, cmd, block))
-    *status = AMPC_OK;
-  if (*status == AMPC_BAD_USAGE)
-    usage_error("amp infer", "%s", ampc_last_error());
-  else if (*status)
-    fprintf(stderr, "amp infer: error: %s\n", ampc_last_error());
-  return *status ? NULL : block;
+  if (cmd->generate) return generate_begin(cmd, c, block);
+  return infer_choose_inputs(c, cmd, block) ? AMPC_OK : AMPC_BAD_USAGE;
 }
 
-static int compile_and_run(Compile *c, InferCommand *cmd)
+static ampc_status run_infer(ampc_runtime *rt, const InferCommand *cmd)
 {
-  ampc_status status;
+  return cmd->generate ? generate_run(rt, cmd) : infer_run(rt, cmd);
+}
+
+static int compile_and_run(const InferVerb *verb, Compile *c, InferCommand *cmd)
+{
   if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
-  const Function *block = choose_block(c, cmd, &status);
-  if (!block) return (int)status;
+  const Function *block = infer_choose_block(c, cmd->block);
+  ampc_status status = block ? verb->begin(cmd, c, block) : AMPC_BAD_USAGE;
+  if (status == AMPC_BAD_USAGE) return usage_error(verb->table->program, "%s", ampc_last_error());
+  if (status) {
+    fprintf(stderr, "%s: error: %s\n", verb->table->program, ampc_last_error());
+    return (int)status;
+  }
   c->options.infer_block = block->name.text;
   if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
-  return (int)run_program(c, cmd);
+  return (int)run_program(verb, c, cmd);
 }
 
 /* Reads the names of classes that a checkpoint keeps. A file that cannot be read has none; opening
@@ -271,23 +298,29 @@ static void read_names(Arena *arena, InferCommand *cmd)
   tensor_file_free(&f);
 }
 
-int infer_main(int argc, char **argv)
+int infer_verb_main(const InferVerb *verb, int argc, char **argv)
 {
   Arena *arena = arena_create();
   InferCommand cmd;
   int status;
   char target[AMPC_TARGET_ROOM];
-  bool good = read_command_line(arena, argc, argv, &cmd, &status);
+  bool good = read_command_line(verb, arena, argc, argv, &cmd, &status);
   if (good && (status = (int)ampc_device_target(cmd.train.device, target)) != 0) {
-    fprintf(stderr, "amp infer: error: %s\n", ampc_last_error());
+    fprintf(stderr, "%s: error: %s\n", verb->table->program, ampc_last_error());
   } else if (good) {
     cmd.compile.target = target;
     read_names(arena, &cmd);
     Compile *c = compile_create(&cmd.compile);
-    status = compile_and_run(c, &cmd);
-    tokenizer_close(cmd.text.tokenizer);
+    status = compile_and_run(verb, c, &cmd);
+    prompt_close(&cmd);
     compile_destroy(c);
   }
   arena_destroy(arena);
   return status;
+}
+
+int infer_main(int argc, char **argv)
+{
+  const InferVerb verb = {&infer_verb, "--generate", generate_check, begin_infer, run_infer};
+  return infer_verb_main(&verb, argc, argv);
 }

@@ -2,8 +2,9 @@
 #pragma once
 #include <stdio.h>
 #include "ampc_rt.h"
+#include "compiler/cli/option_table.h"
 #include "compiler/driver.h"
-#include "runtime/data/tokenizer/tokenizer.h"
+#include "runtime/data/texts/chat.h"
 #include "sample.h"
 
 typedef struct InferInput { /* --input [NAME=]FILE */
@@ -19,7 +20,8 @@ typedef struct PromptText { /* the prompt of --generate */
   int64_t *at, n;
   bool numbers;         /* tokens of a file, not bytes */
   Tokenizer *tokenizer; /* NULL: there is none */
-  bool chat;            /* the prompt is a question; only its answer is printed */
+  bool bare;            /* the job's texts have nothing that the tokenizer adds before a text */
+  Chat *chat;           /* not NULL: the prompt is a question; only its answer is printed */
   int64_t stop;         /* the token that ends the answer; -1: none does */
 } PromptText;
 
@@ -35,13 +37,17 @@ typedef struct InferCommand {
   uint32_t columns; /* columns of a grid of pictures; 0: the default */
   bool ranged;      /* `low` is black and `high` is white; else 0 and 1 */
   double low, high;
+  const char *what;  /* begins messages about a text: "--generate" */
   uint32_t generate; /* 0: not given */
   const char *prompt, *prompt_file, *tokenizer, *template;
   bool chat, no_cache;
+  bool line; /* the text ends with the end of a line, also in a file */
   Sampling sampling;
   const char **stop; /* stop strings */
   uint32_t n_stops;
   PromptText text;
+  uint32_t context, max_tokens; /* of amp chat */
+  const char *system;
   bool quiet, verbose;
 } InferCommand;
 
@@ -53,11 +59,34 @@ const Function *infer_choose_block(Compile *c, const char *wanted);
 bool infer_choose_inputs(Compile *c, const InferCommand *cmd, const Function *block);
 
 /* ---- infer.c ---- */
+typedef struct InferVerb {  /* a verb that compiles an infer block alone and runs it */
+  const OptionTable *table; /* fills an InferCommand */
+  const char *what;
+  int (*check)(
+      const InferCommand *cmd); /* of the options; returns 0, or exit status 2 after a message */
+  ampc_status (*begin)(InferCommand *cmd, Compile *c, const Function *block); /* before compiling */
+  ampc_status (*run)(ampc_runtime *rt, const InferCommand *cmd);
+} InferVerb;
+int infer_verb_main(const InferVerb *verb, int argc, char **argv);
+extern const OptionRow block_options[];          /* --block, --weights */
+extern const OptionRow text_options[];           /* tokenizer, template, sampling, stop */
+int text_options_check(const InferCommand *cmd); /* warns of options without effect; returns 0 */
 /* Splits [NAME=]FILE. A name contains no slash, so "a/b=c" is only a file. Without a name, *name is
  * NULL. */
 void infer_split(Arena *arena, const char *value, const char **name, const char **file);
 /* Runs block 0 over all its data. */
 ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
+
+/* ---- prompt.c ---- */
+/* Opens the tokenizer of the command line or of the job in cmd->text, if there is one. `what`: it
+ * is required, with its template, and this text begins messages; else NULL. The caller calls
+ * prompt_close in any case. */
+ampc_status prompt_open(InferCommand *cmd, Compile *c, const char *what);
+void prompt_close(InferCommand *cmd);
+/* Refuses a block of several arguments. */
+ampc_status prompt_check_block(const InferCommand *cmd, const Function *block);
+/* True if the length of the text is a dim of the job, so that a decoder can be derived. */
+bool prompt_length_is_dim(const Compile *c, const Function *block);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;

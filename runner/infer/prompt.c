@@ -3,29 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/file.h"
-#include "compiler/cli/option_table.h"
 #include "generate.h"
-#include "runtime/data/texts/chat.h"
 
 enum { MOST_PROMPT = 1 << 28 };
-
-int generate_check(const InferCommand *cmd)
-{
-  static const char program[] = "amp infer";
-  if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
-    return usage_error(program,
-                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
-  if (cmd->prompt && !*cmd->prompt)
-    return usage_error(program, "--prompt is empty; give at least one token to continue from");
-  const Sampling *s = &cmd->sampling;
-  if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
-    fprintf(stderr,
-            "warning:%s%s%s: no effect with --temperature 0, which always takes the most "
-            "probable token\n",
-            s->top_k ? " --top-k" : "", s->top_p < 1 ? " --top-p" : "",
-            s->min_p > 0 ? " --min-p" : "");
-  return 0;
-}
 
 /* ---- the tokenizer of the job ---- */
 
@@ -123,24 +103,6 @@ static ampc_status take_tokens(InferCommand *cmd, Compile *c, const char *file, 
   return AMPC_OK;
 }
 
-static ampc_status take_chat(InferCommand *cmd, const char *name, const char *template,
-                             const char *bytes, int64_t n, Ids *ids)
-{
-  Chat *chat;
-  PromptText *t = &cmd->text;
-  if (!template)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "--chat: the job has no jsonl(.., template=\"..\"): say which template with "
-                     "--template");
-  ampc_status status = chat_open(t->tokenizer, name, template, &chat);
-  if (status) return status;
-  status = chat_prompt(chat, bytes, (size_t)n, ids);
-  t->chat = true;
-  if (chat_end(chat) != UINT32_MAX) t->stop = chat_end(chat);
-  chat_close(chat);
-  return status;
-}
-
 /* Refuses a stop string that the text of a tokenizer, which is UTF-8, cannot contain. */
 static ampc_status check_stops(InferCommand *cmd)
 {
@@ -154,28 +116,58 @@ static ampc_status check_stops(InferCommand *cmd)
   return status;
 }
 
-/* Encodes a text by the tokenizer of the command line or of the job, if there is one. */
-static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, int64_t n)
+static ampc_status open_template(InferCommand *cmd, const char *file, const char *template,
+                                 const char *what)
+{
+  PromptText *t = &cmd->text;
+  if (!template)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s: the job has no jsonl(.., template=\"..\"): say which template with "
+                     "--template",
+                     what);
+  ampc_status status = chat_open(t->tokenizer, file, template, &t->chat);
+  if (!status && chat_end(t->chat) != UINT32_MAX) t->stop = chat_end(t->chat);
+  return status;
+}
+
+ampc_status prompt_open(InferCommand *cmd, Compile *c, const char *what)
 {
   PromptText *t = &cmd->text;
   const JobText job = find_sources(c);
   const char *file = cmd->tokenizer, *template = cmd->template ? cmd->template : job.template;
-  Ids ids = {0};
-  if (job.unsure && (!file || (cmd->chat && !cmd->template)))
+  t->stop = -1;
+  t->bare = job.bare;
+  if (job.unsure && (!file || (what && !cmd->template)))
     return ampc_fail(AMPC_BAD_USAGE, "the job's sources of text do not name one tokenizer and one "
                                      "template: say which with --tokenizer, --template");
   if (!file && job.tokenizer)
     file = job.tokenizer[0] == '/'
                ? job.tokenizer
                : arena_printf(c->arena, "%s/%s", cmd->train.data_dir, job.tokenizer);
-  if (!file && cmd->chat) return ampc_fail(AMPC_BAD_USAGE, "--chat needs --tokenizer FILE");
-  if (!file) return take_bytes(c, t, bytes, n);
+  if (!file && what) return ampc_fail(AMPC_BAD_USAGE, "%s needs --tokenizer FILE", what);
+  if (!file) return AMPC_OK;
   ampc_status status = tokenizer_open(file, &t->tokenizer);
   if (!status) status = check_stops(cmd);
+  return status || !what ? status : open_template(cmd, file, template, what);
+}
+
+void prompt_close(InferCommand *cmd)
+{
+  chat_close(cmd->text.chat);
+  tokenizer_close(cmd->text.tokenizer);
+}
+
+/* Encodes a text by the tokenizer, if there is one. */
+static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, int64_t n)
+{
+  PromptText *t = &cmd->text;
+  Ids ids = {0};
+  ampc_status status = prompt_open(cmd, c, cmd->chat ? "--chat" : NULL);
   if (status) return status;
-  unsigned how = job.bare ? 0 : ENCODE_before;
-  status = cmd->chat ? take_chat(cmd, file, template, bytes, n, &ids)
-                     : tokenizer_encode_piece(t->tokenizer, bytes, (size_t)n, how, &ids);
+  if (!t->tokenizer) return take_bytes(c, t, bytes, n);
+  unsigned how = t->bare ? 0 : ENCODE_before;
+  status = t->chat ? chat_prompt(t->chat, NULL, bytes, (size_t)n, &ids)
+                   : tokenizer_encode_piece(t->tokenizer, bytes, (size_t)n, how, &ids);
   t->n = (int64_t)ids.n;
   t->at = arena_array(c->arena, int64_t, ids.n);
   for (size_t i = 0; i < ids.n; i++) t->at[i] = ids.at[i];
@@ -202,8 +194,7 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   return status;
 }
 
-/* True if the length of the text is a dim of the job, so that a decoder can be derived. */
-static bool length_is_dim(const Compile *c, const Function *block)
+bool prompt_length_is_dim(const Compile *c, const Function *block)
 {
   const TypeExpr *t = &block->params.at[0].type;
   const Expr *e = t->n_dims == 2 ? t->dims[1] : NULL;
@@ -214,15 +205,21 @@ static bool length_is_dim(const Compile *c, const Function *block)
   return false;
 }
 
+ampc_status prompt_check_block(const InferCommand *cmd, const Function *block)
+{
+  if (block->params.n == 1) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE,
+                   "%s: infer `%s` has %u arguments; expected one, the tokens of a text: "
+                   "i64[1, S]",
+                   cmd->what, block->name.text, block->params.n);
+}
+
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
 {
-  if (block->params.n != 1)
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "--generate: infer `%s` has %u arguments; expected one, the tokens of a text: "
-                     "i64[1, S]",
-                     block->name.text, block->params.n);
-  ampc_status status = read_prompt(cmd, c);
-  c->options.decode = cmd->no_cache || !length_is_dim(c, block) ? 0 : DECODE_CHUNK;
+  ampc_status status = prompt_check_block(cmd, block);
+  if (status) return status;
+  status = read_prompt(cmd, c);
+  c->options.decode = cmd->no_cache || !prompt_length_is_dim(c, block) ? 0 : DECODE_CHUNK;
   c->options.text_from = cmd->text.n;
   c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;

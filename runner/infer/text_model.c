@@ -118,6 +118,12 @@ void text_model_close(TextModel *m)
 
 ampc_status text_model_add(TextModel *m, const int64_t *token, int64_t n)
 {
+  for (int64_t i = 0; i < n; i++)
+    if (token[i] >= m->vocabulary)
+      return ampc_fail(AMPC_BAD_USAGE,
+                       "%s: token %lld of the text is %lld; infer `%s` takes numbers below %lld",
+                       m->what, (long long)(m->n + i), (long long)token[i],
+                       m->program->blocks[0].call, (long long)m->vocabulary);
   if (m->n + n > m->room) {
     int64_t room = 2 * (m->n + n);
     int64_t *more = realloc(m->token, (size_t)room * sizeof *more);

@@ -24,7 +24,7 @@ ampc_status text_model_open(TextModel *m, const char *what, ampc_runtime *rt);
 void text_model_close(TextModel *m);
 /* True if the program computes each token once. */
 bool text_model_is_decoder(const TextModel *m);
-/* Appends tokens, which must be below `vocabulary`. */
+/* Appends tokens, and refuses those that the model does not know. */
 ampc_status text_model_add(TextModel *m, const int64_t *token, int64_t n);
 /* Forgets the text. */
 ampc_status text_model_clear(TextModel *m);

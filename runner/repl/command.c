@@ -49,6 +49,10 @@ static const Command commands[] = {
      "run an infer block on a file, on NAME=FILE for each argument, or on a call: "
      "fashion(\"t10k\")",
      command_infer},
+    {"generate", "[BLOCK] [N] TEXT",
+     "continue a text with N tokens (default: 64) of a language model, as amp infer --generate; "
+     "BLOCK: if there are several infer blocks",
+     command_generate},
     {"show", "NAME|EXPR",
      "print a parameter; for the next batch its data, a variable, a metric or a layer (fc1); an "
      "expression of these, as :show argmax(net(x), dim=-1) == y; or samples of any data, as "

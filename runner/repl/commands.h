@@ -18,7 +18,7 @@ const char *command_name_at(uint32_t i); /* ":train"; NULL after the last */
 typedef bool CommandRun(Repl *r, const char *arg);
 CommandRun command_open, command_reload, command_write, command_save, command_load, command_resume,
     command_undo, command_set, command_const, command_precision, command_train, command_step,
-    command_eval, command_infer, command_show, command_image, command_hist, command_type,
-    command_params, command_loss, command_scaler, command_grad, command_probe, command_profile,
-    command_memory, command_time, command_graph, command_casts, command_explain, command_kernel,
-    command_ptx, command_sass, command_blame, command_diff;
+    command_eval, command_infer, command_generate, command_show, command_image, command_hist,
+    command_type, command_params, command_loss, command_scaler, command_grad, command_probe,
+    command_profile, command_memory, command_time, command_graph, command_casts, command_explain,
+    command_kernel, command_ptx, command_sass, command_blame, command_diff;

@@ -233,8 +233,10 @@ static size_t start_of_word(const char *text, size_t size, size_t lead, bool com
   return start;
 }
 
-void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start, NameVec *out)
+void complete(void *repl, Arena *arena, const char *text, size_t size, size_t *out_start,
+              NameVec *out)
 {
+  Repl *r = repl;
   size_t lead = strspn(text, " \t");
   bool command = lead < size && text[lead] == ':';
   size_t start = start_of_word(text, size, lead, command);

@@ -70,6 +70,9 @@ static Compile *begin(const Repl *r, const Request *q)
     options.infer_block = q->infer->infer_block;
     options.infer_inputs = q->infer->infer_inputs;
     options.n_infer_inputs = q->infer->n_infer_inputs;
+    options.decode = q->infer->decode;
+    options.text_from = q->infer->text_from;
+    options.text_to = q->infer->text_to;
     options.columns = r->live ? r->live->c->program->columns : NULL;
   }
   Compile *c = compile_create(&options);

@@ -122,10 +122,19 @@ static void close_session(Repl *r)
   free(r->losses.at);
 }
 
+/* Whether a bracket is open. A command is one line. The parser reports a bracket that is open at
+ * the end of stdin, and program_input an input that exceeds INPUT_LIMIT. */
+static bool bracket_is_open(const char *text, size_t size)
+{
+  bool command = text[strspn(text, " \t")] == ':';
+  return size <= INPUT_LIMIT && !command && ast_is_open(text, (uint32_t)size);
+}
+
 /* Runs the session. After a mistake, returns 0 for a session on a terminal, 1 for a script. */
 static int loop(Repl *r)
 {
-  Input *in = input_open(r);
+  const InputStyle style = {"amp> ", "...> ", "history", bracket_is_open, complete, r};
+  Input *in = input_open(&style, r->interactive);
   bool good = open_session(r);
   size_t size;
   const char *text;

@@ -15,6 +15,7 @@
 #include "compiler/driver.h"
 #include "compiler/base/names.h"
 #include "runner/jit/jit.h"
+#include "runner/job/input.h"
 #include "runtime/train/run.h"
 
 typedef struct Compiled { /* a compiled program; freed with its last user */
@@ -90,19 +91,9 @@ typedef struct Repl {
 bool repl_error(Repl *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool repl_check(Repl *r, ampc_status status); /* prints ampc_last_error unless AMPC_OK */
 
-/* ---- input.c: lines ---- */
-typedef struct Input Input;
-Input *input_open(Repl *r);
-/* Returns the next input, valid until the next call; NULL at the end. */
-const char *input_next(Input *in, size_t *out_size);
-void input_close(Input *in);
-bool input_interrupted(void); /* Ctrl-C was typed since input_calm */
-void input_calm(void);
-
 /* ---- complete.c ---- */
-/* Lists the words that may complete the end of `text`. *out_start: beginning of the word that they
- * replace. */
-void complete(Repl *r, Arena *arena, const char *text, size_t size, size_t *out_start,
+/* A function of InputStyle; its context is the session. */
+void complete(void *repl, Arena *arena, const char *text, size_t size, size_t *out_start,
               NameVec *out);
 
 /* ---- program.c ---- */

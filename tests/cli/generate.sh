@@ -158,7 +158,7 @@ refuses "two results" 2 'infer `pair` has 2 results' infer --block pair $ask
 refuses "two arguments" 2 'infer `more` has 2 arguments' infer --block more $ask
 refuses "a vocabulary larger than bytes" 2 'infer `wide` has a vocabulary of 300 tokens, so a prompt cannot be bytes of text' infer --block wide $ask
 refuses "not finite" 5 'the logits after token 2 are not finite' infer --block nothing $ask
-refuses "a byte that it does not know" 2 'byte 1 of the prompt is 195; infer `next` takes numbers below 128' infer --block next --generate 5 --prompt 'aä' job.amp
+refuses "a byte that it does not know" 2 'token 1 of the text is 195; infer `next` takes numbers below 128' infer --block next --generate 5 --prompt 'aä' job.amp
 printf '\1\2\3' >odd.bin
 refuses "half a token" 3 'odd.bin has 3 bytes' infer --block next --generate 5 --prompt-file odd.bin job.amp
 refuses "an empty file" 3 'is empty' infer --block next --generate 5 --prompt-file /dev/null job.amp

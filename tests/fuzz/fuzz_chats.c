@@ -14,7 +14,8 @@ static void use(Tokenizer *t, const char *template, const char *record, size_t n
   if (chat_record(chat, record, n, "ignore=id\n", &ids) == AMPC_OK)
     for (size_t i = 0; i < ids.n; i++)
       if ((ids.at[i] & ~(uint32_t)TEXTS_ANSWER) >= tokenizer_size(t)) abort();
-  chat_prompt(chat, record, n, &ids);
+  chat_prompt(chat, NULL, record, n, &ids);
+  chat_turn(chat, false, record, n, &ids);
   free(ids.at);
   chat_close(chat);
 }

@@ -124,6 +124,7 @@ def every_command():
     t.type(":step", r"^trained 1 step in ")
     t.type(":eval", r"^eval acc: 0\.[0-9]{4}$")
     t.type(":infer", r"has no infer block")
+    t.type(":generate 3 a", r"has no infer block")
     t.type(":loss", r"^loss$", r"^ +[0-9.]+ ┤[\u2800-\u28ff]{88}$", r"step 1 to 41, last [0-9.]+")
     t.type(":scaler", r"^scale 65536 \(dynamic\)$", r"^skipped 0 of 41 steps$")
     t.type(":params", r"^fc1.weight +f32\[16, 8\] +opt +[0-9.]+$", r"^total 212 parameters$")

@@ -43,6 +43,7 @@ struct Chat {
   char *owned; /* a text of the job */
   Ids open;    /* what the tokenizer adds before a text */
   uint32_t end;
+  Span close; /* what follows an answer, from the token `end` on */
   TextPart *part;
   size_t n, cap;
   size_t answers; /* of a record */
@@ -159,6 +160,8 @@ static ampc_status find_added(Chat *c)
   Span after = trimmed(c->role[ROLE_answer].after, true);
   for (size_t n = 1; n <= after.n && c->end == UINT32_MAX; n++)
     if (strchr(">]", after.at[n - 1])) c->end = tokenizer_id(c->t, after.at, n);
+  c->close = c->role[ROLE_answer].after;
+  if (after.n) c->close.n -= (size_t)(after.at - c->close.at), c->close.at = after.at;
   return c->flags & OPEN ? tokenizer_encode_piece(c->t, "", 0, ENCODE_before, &c->open) : AMPC_OK;
 }
 
@@ -247,16 +250,6 @@ static ampc_status encode(Chat *c, Ids *out)
   return AMPC_OK;
 }
 
-ampc_status chat_prompt(Chat *c, const char *prompt, size_t n, Ids *out)
-{
-  Span before = c->role[ROLE_answer].before;
-  while (before.n && before.at[before.n - 1] == ' ') before.n--; /* it is of the answer's token */
-  ampc_status status = begin_parts(c);
-  if (!status) status = add_message(c, ROLE_user, (Span){0}, (Span){prompt, n});
-  if (!status) status = add_part(c, before, false, false);
-  return status ? status : encode(c, out);
-}
-
 /* ---- records ---- */
 
 typedef struct Record {
@@ -291,6 +284,41 @@ static ampc_status take_message(Record *r, Role role, Span content)
   r->system = (Span){0};
   c->answers += role == ROLE_answer;
   return add_message(c, role, inside, content);
+}
+
+/* Adds the question of a user, and what the template has before its answer. */
+static ampc_status add_question(Chat *c, const char *system, const char *prompt, size_t n)
+{
+  Record r = {.c = c};
+  ampc_status status = AMPC_OK;
+  Span before = c->role[ROLE_answer].before;
+  while (before.n && before.at[before.n - 1] == ' ') before.n--; /* it is of the answer's token */
+  if (system) status = take_message(&r, ROLE_system, (Span){system, strlen(system)});
+  if (!status) status = take_message(&r, ROLE_user, (Span){prompt, n});
+  return status ? status : add_part(c, before, false, false);
+}
+
+ampc_status chat_prompt(Chat *c, const char *system, const char *prompt, size_t n, Ids *out)
+{
+  ampc_status status = begin_parts(c);
+  if (!status) status = add_question(c, system, prompt, n);
+  return status ? status : encode(c, out);
+}
+
+/* Encodes the turn after the token that ends an answer, so that the turn does not begin a text. */
+ampc_status chat_turn(Chat *c, bool ended, const char *prompt, size_t n, Ids *out)
+{
+  const size_t from = out->n;
+  c->n = c->answers = 0;
+  ampc_status status = add_part(c, c->close, false, false);
+  if (!status) status = add_question(c, NULL, prompt, n);
+  if (!status) status = tokenizer_encode_parts(c->t, c->part, c->n, out);
+  if (status || !ended) return status;
+  if (c->end == UINT32_MAX || out->n == from || out->at[from] != c->end)
+    return ampc_fail(AMPC_BAD_USAGE, "the template has no special token that ends an answer");
+  out->n--;
+  memmove(out->at + from, out->at + from + 1, (out->n - from) * sizeof *out->at);
+  return AMPC_OK;
 }
 
 /* The keys of a record of one prompt. */

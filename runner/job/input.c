@@ -1,7 +1,4 @@
-/* Reads inputs: from the line editor on a terminal, else from stdin. Lines are joined while a
- * bracket is open. Ctrl-C drops the typed text. While a command runs, Ctrl-C sets a flag that the
- * command checks. */
-#include "repl.h"
+#include "input.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/base/signals.h"
 #include "common/terminal.h"
@@ -21,7 +18,7 @@
 enum { HISTORY = 2000 /* inputs */, HISTORY_ENTRY = 1 << 16 /* largest one that is kept, bytes */ };
 
 struct Input {
-  Repl *r;
+  InputStyle style;
   EditLine *editor; /* NULL: stdin is not a terminal */
   History *history;
   char history_path[PATH_MAX]; /* empty: the history is not saved */
@@ -55,15 +52,15 @@ static void make_folders(char *path)
   }
 }
 
-/* Finds the file of the history: $XDG_STATE_HOME/ampc/history or ~/.local/state/ampc/history. */
-static bool find_history(char out[PATH_MAX])
+/* Finds the file of the history, in $XDG_STATE_HOME/ampc or ~/.local/state/ampc. */
+static bool find_history(const char *name, char out[PATH_MAX])
 {
   const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  if (base && base[0] == '/') return snprintf(out, PATH_MAX, "%s/ampc/history", base) < PATH_MAX;
+  if (base && base[0] == '/') return snprintf(out, PATH_MAX, "%s/ampc/%s", base, name) < PATH_MAX;
   const struct passwd *user = home && home[0] == '/' ? NULL : getpwuid(geteuid());
   if (user) home = user->pw_dir;
   if (!home || home[0] != '/') return false;
-  return snprintf(out, PATH_MAX, "%s/.local/state/ampc/history", home) < PATH_MAX;
+  return snprintf(out, PATH_MAX, "%s/.local/state/ampc/%s", home, name) < PATH_MAX;
 }
 
 static void open_history(Input *in)
@@ -74,7 +71,7 @@ static void open_history(Input *in)
   history(in->history, &event, H_SETSIZE, HISTORY);
   history(in->history, &event, H_SETUNIQUE, 1);
   el_set(in->editor, EL_HIST, history, in->history);
-  if (!find_history(in->history_path)) {
+  if (!find_history(in->style.history, in->history_path)) {
     in->history_path[0] = 0;
     return;
   }
@@ -101,9 +98,8 @@ static void keep_input(Input *in)
 static char *prompt(EditLine *editor)
 {
   Input *in;
-  static char first[] = "amp> ", more[] = "...> ";
   el_get(editor, EL_CLIENTDATA, &in);
-  return in->size ? more : first;
+  return in->size ? in->style.more : in->style.prompt;
 }
 
 /* Waits for input or an interrupt; false after an interrupt. Signals are blocked except during
@@ -178,7 +174,7 @@ static unsigned char complete_key(EditLine *editor, int key)
   Arena *arena = arena_create();
   NameVec words = {0};
   size_t size = (size_t)(line->cursor - line->buffer), start;
-  complete(in->r, arena, line->buffer, size, &start, &words);
+  in->style.complete(in->style.context, arena, line->buffer, size, &start, &words);
   unsigned char result = CC_ERROR;
   if (words.n) {
     size_t typed = size - start, n = common_size(&words);
@@ -209,19 +205,21 @@ static void open_editor(Input *in)
   el_set(in->editor, EL_SETTY, "-d", "+noflsh", NULL);
   el_set(in->editor, EL_SETTY, "-x", "+noflsh", NULL);
   el_set(in->editor, EL_GETCFN, read_character);
-  el_set(in->editor, EL_ADDFN, "amp-complete", "complete a name", complete_key);
-  el_set(in->editor, EL_BIND, "^I", "amp-complete", NULL);
+  if (in->style.complete) {
+    el_set(in->editor, EL_ADDFN, "amp-complete", "complete a name", complete_key);
+    el_set(in->editor, EL_BIND, "^I", "amp-complete", NULL);
+  }
   el_set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
   open_history(in);
   el_source(in->editor, NULL);
 }
 
-Input *input_open(Repl *r)
+Input *input_open(const InputStyle *style, bool terminal)
 {
   Input *in = calloc(1, sizeof *in);
   if (!in) arena_out_of_memory();
-  in->r = r;
-  if (r->interactive) open_editor(in);
+  in->style = *style;
+  if (terminal) open_editor(in);
   return in;
 }
 
@@ -268,14 +266,7 @@ static void add_line(Input *in, const char *line, size_t n)
   in->text[in->size] = 0;
 }
 
-/* Whether the input is a command, which is one line: brackets do not continue it. */
-static bool is_command(const Input *in)
-{
-  return in->text[strspn(in->text, " \t")] == ':';
-}
-
-/* Returns the next input. If a bracket is open at the end of stdin, the parser reports the mistake.
- * If the input exceeds INPUT_LIMIT, program_input rejects it. */
+/* Returns the next input, which may be unfinished at the end of stdin. */
 const char *input_next(Input *in, size_t *out_size)
 {
   in->size = 0;
@@ -294,9 +285,7 @@ const char *input_next(Input *in, size_t *out_size)
     }
     if (!line && !in->size) return NULL;
     if (line) add_line(in, line, n);
-    bool open = line && in->size <= INPUT_LIMIT && !is_command(in) &&
-                ast_is_open(in->text, (uint32_t)in->size);
-    if (open) continue;
+    if (line && in->style.open && in->style.open(in->text, in->size)) continue;
     keep_input(in);
     *out_size = in->size;
     return in->text;
