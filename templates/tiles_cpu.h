@@ -77,7 +77,7 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
     for (; row + 8 <= used; row += 8)
       tile_part(8, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
                 b + lane);
-    for (; row < used; row++)
+    for (int left = used - row; left > 0; left--, row++)
       tile_part(1, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
                 b + lane);
   }

@@ -137,7 +137,8 @@ static const OptionRow output_options[] = {
      .read = read_target, .words = archs},
     {"library", 0, NULL, "no main(): functions that --emit=header or fortran declares",
      .kind = OPTION_flag, FIELD(library)},
-    {"decode", 0, "BLOCK", "the program that computes a text of this infer block token by token",
+    {"decode", 0, "BLOCK",
+     "with --library: functions that compute texts of this infer block token by token",
      .kind = OPTION_call, .read = read_decode},
     {"norms", 0, NULL, "steps also sum the norms of gradients, weights and updates, for --log-dir",
      .kind = OPTION_flag, FIELD(options.norms), .without = "library"},
@@ -263,6 +264,16 @@ static int choose_kind(CommandLine *out)
         ampc_table.program,
         "-o %s: the suffix is not .cu, .c, .ptx, .cubin, .h or .f90; add --emit=KIND", out->output);
   if (!out->kind) out->kind = target && is_cpu(out) ? OUTPUT_c : OUTPUT_cuda;
+  bool text = out->kind == OUTPUT_cuda || out->kind == OUTPUT_c;
+  if (out->options.decode && text && !out->library && !out->check)
+    return usage_error(ampc_table.program,
+                       "--decode %s makes functions for your own program, and no main(): add "
+                       "--library",
+                       out->options.infer_block);
+  if (out->options.decode && out->kind == OUTPUT_fortran)
+    return usage_error(ampc_table.program,
+                       "--emit=fortran has no functions of --decode: write interfaces with bind(c) "
+                       "for those that --emit=header declares");
   return 0;
 }
 

@@ -1,6 +1,7 @@
 /* Prints the functions of a program without main() for other programs, and the header that declares
  * these functions: for weights, and one for each infer block. Names begin with the job's name, so
- * two jobs can be linked into one program. library_loop.c adds functions for training. */
+ * two jobs can be linked into one program. library_loop.c adds functions for training,
+ * library_text.c those for texts that grow. */
 #include "compiler/base/user_text.h"
 #include "program.h"
 #include "library.h"
@@ -42,10 +43,10 @@ const char *library_size(Printer *p, const ampc_dim_size *s)
 }
 
 /* True if the block is the first of its function. A block with dims exists once for each choice of
- * dims; all choices share one function. */
+ * dims; all choices share one function. The blocks of a decoder have other functions. */
 bool library_is_first(const ampc_program *g, uint32_t block)
 {
-  if (g->blocks[block].kind != AMPC_INFER) return false;
+  if (g->blocks[block].kind != AMPC_INFER || library_has_text(g)) return false;
   for (uint32_t i = 0; i < block; i++)
     if (g->blocks[i].call && strcmp(g->blocks[i].call, g->blocks[block].call) == 0) return false;
   return true;
@@ -188,6 +189,7 @@ void put_library(Printer *p)
   EMIT(p, "void %s_close(struct ampc_runtime *rt);\nconst char *%s_error(void);\n", job, job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (library_is_first(g, i)) EMIT_WRAPPED(p, "    ", "%s;\n", signature(p, i));
+  put_text_declarations(p);
   put_loop_declarations(p);
   put_classes(p);
   put_columns(p, true);
@@ -199,6 +201,7 @@ void put_library(Printer *p)
   EMIT(p, "const char *%s_error(void)\n{\n  return ampc_last_error();\n}\n", job);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (library_is_first(g, i)) put_call(p, i);
+  put_text_functions(p);
   put_loop_functions(p);
   EMIT(p, "#ifdef __cplusplus\n}\n#endif\n");
 }
@@ -290,6 +293,7 @@ void emit_header(Compile *c, Text *out)
   put_columns(&p, false);
   for (uint32_t i = 0; i < g->n_blocks; i++)
     if (library_is_first(g, i)) put_declaration(&p, i);
+  put_text_header(&p);
   put_loop_header(&p);
   EMIT(&p, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   seal_close(out, from);

@@ -1,4 +1,5 @@
-/* Shared by the files that print a library: library.c, library_loop.c, fortran.c. */
+/* Shared by the files that print a library: library.c, library_loop.c, library_text.c, fortran.c.
+ */
 #pragma once
 #include "program_parts.h"
 
@@ -11,7 +12,7 @@ const char *library_result(Printer *p, const ampc_output_desc *o);
 const char *library_size(Printer *p, const ampc_dim_size *s);
 const char *library_shape(Printer *p, ampc_dtype dtype, const int64_t *dim, uint32_t rank);
 /* True if the block is the first of its function. A block with dims exists once for each choice of
- * dims; all choices share one function. */
+ * dims; all choices share one function. The blocks of a decoder have other functions. */
 bool library_is_first(const ampc_program *g, uint32_t block);
 
 /* Blocks of loops: a name's part such as "step" or "eval_2", its metrics' struct, and the function
@@ -30,3 +31,10 @@ bool library_reserves(const ampc_program *g, const char *name);
 void put_loop_declarations(Printer *p);
 void put_loop_functions(Printer *p);
 void put_loop_header(Printer *p);
+
+/* library_text.c: whether the program is a decoder; the same for its functions. Without a decoder
+ * they print nothing. */
+bool library_has_text(const ampc_program *g);
+void put_text_declarations(Printer *p);
+void put_text_functions(Printer *p);
+void put_text_header(Printer *p);

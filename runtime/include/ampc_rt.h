@@ -260,7 +260,8 @@ ampc_status ampc_infer(ampc_runtime *rt, uint32_t block, const void *const *in, 
 typedef struct ampc_sequence ampc_sequence;
 ampc_status ampc_sequence_begin(ampc_runtime *rt, ampc_sequence **out);
 /* Appends n tokens, 1 or more. `logits` receives the result of the block for the last token, in its
- * type. The text has at most ampc_block.context tokens. */
+ * type. The text has at most ampc_block.context tokens. AMPC_BAD_USAGE changes nothing; after
+ * another failure, a text of a net with a carried state must be rewound to 0. */
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits);
 /* Forgets all tokens but the first n. A net with a carried state, such as an LSTM, can only forget
  * all of them. */

@@ -125,18 +125,34 @@ static uint32_t block_for(const ampc_program *p, int64_t left)
   return STEP;
 }
 
+/* Checks that the vocabulary has the tokens, before any of them changes the text. */
+static ampc_status check_tokens(const ampc_source *in, const int64_t *token, int64_t n)
+{
+  int64_t end = in->dtype == AMPC_U8    ? UINT8_MAX + 1
+                : in->dtype == AMPC_I32 ? INT32_MAX
+                                        : INT64_MAX;
+  if (in->limit && in->limit < end) end = in->limit;
+  for (int64_t i = 0; i < n; i++)
+    if (token[i] < 0 || token[i] >= end)
+      return ampc_fail(AMPC_BAD_USAGE, "token %lld of %lld is %lld, expected 0 to %lld",
+                       (long long)i, (long long)n, (long long)token[i], (long long)end - 1);
+  return AMPC_OK;
+}
+
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits)
 {
   NEEDS(s && token && n > 0 && logits);
   const ampc_program *p = s->rt->program;
-  ampc_status status = AMPC_OK;
-  if (s->done + n > p->blocks[STEP].context)
-    return ampc_fail(AMPC_BAD_USAGE, "a text of %lld tokens; %s is compiled for %lld",
-                     (long long)(s->done + n), p->name, (long long)p->blocks[STEP].context);
-  for (int64_t end = s->done + n; s->done < end && !status;) {
+  if (n > p->blocks[STEP].context - s->done)
+    return ampc_fail(AMPC_BAD_USAGE, "%lld tokens after %lld; %s is compiled for texts of %lld",
+                     (long long)n, (long long)s->done, p->name, (long long)p->blocks[STEP].context);
+  ampc_status status = check_tokens(tokens_of(p, STEP), token, n);
+  int64_t end = s->done + n;
+  while (s->done < end && !status) {
     int64_t left = end - 1 - s->done;
     uint32_t block = block_for(p, left);
     status = run(s, block, token + n - (end - s->done), block == STEP ? 1 : left, logits);
   }
+  if (status) s->done = end - n;
   return status;
 }

@@ -152,7 +152,7 @@ passes "longer than the context" timeout 100 "$amp" infer --device cpu --weights
 grep -q '^the text will have 19 tokens and infer `next` reads at most 16: later tokens depend on the last 16 alone, and take longer' err || failed "longer than the context: no line"
 refuses "a prompt shorter than the block" 2 'the prompt has 3 tokens; infer `last` reads 16' infer --block last $ask
 refuses "two texts" 2 'the argument of infer `two` is i64\[2, 16\]' infer --block two $ask
-refuses "two texts, by a dim" 2 'the argument of infer `next` is i64\[2, ' infer --block next --dim N=2 $ask
+refuses "two texts, by a dim" 1 'E614.*infer `next` takes i64\[2, [0-9]*\]; expected the tokens of one text' infer --block next --dim N=2 $ask
 refuses "no tokens" 2 'the argument of infer `numbers` is f32\[1, 16\]' infer --block numbers $ask
 refuses "two results" 2 'infer `pair` has 2 results' infer --block pair $ask
 refuses "two arguments" 2 'infer `more` has 2 arguments' infer --block more $ask

@@ -165,6 +165,20 @@ static void check_infer(void)
   REFUSED(ampc_infer_block(&s.program, "f", NULL, &block));
 }
 
+static void check_sequence(void)
+{
+  ampc_sequence *sequence = NULL;
+  const int64_t token[1] = {0};
+  float logits[1];
+  REFUSED(ampc_sequence_begin(NULL, &sequence));
+  REFUSED(ampc_sequence_begin(rt, NULL));
+  REFUSED(ampc_sequence_begin(rt, &sequence)); /* the program is no decoder */
+  CHECK(!sequence);
+  REFUSED(ampc_sequence_next(NULL, token, 1, logits)); /* cli.decode calls it with a sequence */
+  REFUSED(ampc_sequence_rewind(NULL, 0));
+  ampc_sequence_end(NULL);
+}
+
 static void check_runs(void)
 {
   ampc_data_position at = {0};
@@ -258,6 +272,7 @@ int main(void)
   check_steps();
   check_data();
   check_infer();
+  check_sequence();
   check_runs();
   check_loop();
   check_plan();

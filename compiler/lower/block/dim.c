@@ -226,7 +226,7 @@ static int64_t largest(const Dim *d)
   return most;
 }
 
-/* Chooses sizes for --generate: one text, whose length grows. */
+/* Chooses sizes for --generate and --decode: one text, whose length grows. */
 static void ask_for_text(Lower *l, const Function *def, Choice *x)
 {
   const TypeExpr *t = &def->params.at[0].type;

@@ -198,5 +198,6 @@ void lower_infer(Lower *l, const Decl *decl)
     ends |= ends_of(&x);
     lower_one(l, decl, &x, name);
   } while (diag_error_count(l->c) == errors && dims_next(&x, at));
+  if (l->c->options.decode && diag_error_count(l->c) == errors) decoder_check(l, def, &x);
   l->sizes->ends_missed |= ~ends & 3;
 }

@@ -74,3 +74,8 @@ bool dim_takes(Lower *l, const Dim *d, int64_t size, Span span, const char *what
 /* Moves to the next choice; the last dim changes fastest. Returns false after the last choice. */
 bool dims_next(Choice *x, uint32_t at[AMPC_MAX_SIZES]);
 const char *dims_text(Lower *l, const Choice *x, const char *is); /* returns "N = 1, S = 64" */
+
+/* ---- decoder.c: checks for options.decode, with messages ---- */
+void decoder_check_name(Lower *l); /* whether the infer block exists */
+/* Whether the block takes the tokens of a text and returns logits: E614. */
+bool decoder_check(Lower *l, const Function *def, const Choice *x);

@@ -106,6 +106,7 @@ static void elaborate_job(Compile *c, Sizes *sizes)
   l->misread = diag_error_count(c) != 0;
   check_consts(l);
   check_dims(l);
+  if (c->options.decode) decoder_check_name(l);
   evaluate(l, DECL_const);
   l->broken = l->broken_consts = diag_error_count(c) != 0;
   evaluate(l, DECL_dim);
