@@ -35,7 +35,7 @@ __global__ void $name($arguments)
       BLOCK_MEETS;
       BLOCK_CELLS(row, c, $rows, $d)
         step[row * $room + c] =
-            row < count ? $from_k($k[$k_at + ($index)(from + row) * $k_row + c]) * $scale : R(0.0);
+            row < count ? $from_k($k[$k_at + ($index)from * $k_row + $k_of_row + $k_c]) * $scale : R(0.0);
       BLOCK_MEETS;
       TILE_SUMS(real, score, $rows, $lanes);
       TILE_CLEAR(score, $rows, $lanes);

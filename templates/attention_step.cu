@@ -21,6 +21,7 @@ __global__ void $name($arguments)
       const $index head UNUSED = kv_head * $group + (row < $group ? row : $group - 1);
       queries[row * $d + c] = $from_q($q[$q_at + c]);
     }
+    BLOCK_CELLS(row, lane, $rows, $lanes) weights[row * $lanes + lane] = R(0.0);
     BLOCK_EACH(row, $rows) {
       most[row] = -ampc_inf();
       total[row] = R(0.0);
@@ -28,9 +29,10 @@ __global__ void $name($arguments)
     for (int from = 0; from < last; from += $lanes) {
       const int count = last - from < $lanes ? last - from : $lanes;
       BLOCK_MEETS;
-      BLOCK_CELLS(lane, c, $lanes, $d)
-        step[c * $lanes + lane] =
-            lane < count ? $from_k($k[$k_at + ($index)(from + lane) * $k_row + c]) * $scale : R(0.0);
+      BLOCK_CELLS(c, lane, $d, $lanes)
+@blocks        step[c * $lanes + lane] = $from_k($k[$k_at + ($index)from * $k_row + $k_lane + $k_c]) * $scale;
+@!blocks        step[c * $lanes + lane] =
+@!blocks            lane < count ? $from_k($k[$k_at + ($index)from * $k_row + $k_lane + $k_c]) * $scale : R(0.0);
       BLOCK_MEETS;
       TILE_SUMS(real, score, $rows, $lanes);
       TILE_CLEAR(score, $rows, $lanes);

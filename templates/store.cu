@@ -6,7 +6,9 @@ __global__ void $name($arguments)
   const int stores = !state->bad_loss;
   GRID_LOOP($index, i, $count) {
 @placed    const long long row = first + i / $inner % $rows;
-@placed    const long long at = i / ($inner * $rows) * $inner * $size + row * $inner + i % $inner;
+@placed@!blocks    const long long at = (i / ($inner * $rows) * $size + row) * $inner + i % $inner;
+@placed@blocks    const long long block = i / ($inner * $rows) * $blocks + row / $block;
+@placed@blocks    const long long at = (block * $inner + i % $inner) * $block + row % $block;
 @placed    if (row < $size && stores) buffer[at] = $x;
 @!placed    if (stores) buffer[i] = $x;
   }

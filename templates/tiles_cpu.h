@@ -49,20 +49,57 @@
     }
 
 // --- tile_part
-/* Computes up to 8 rows by 32 lanes of a product. The sums stay in vector registers. */
-DEVICE void tile_part(int rows, int lanes, int depth, real *sum, const real *a, int a_row,
-                      int a_step, const real *b)
+/* Computes 8 rows by 32 lanes of a product. The sums stay in vector registers. */
+DEVICE void tile_part(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
+                      const real *b)
 {
   real part[8][32];
-  for (int i = 0; i < rows; i++)
+  for (int i = 0; i < 8; i++)
     for (int j = 0; j < 32; j++) part[i][j] = sum[i * lanes + j];
   for (int k = 0; k < depth; k++)
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < 8; i++) {
       const real factor = a[i * a_row + k * a_step];
       for (int j = 0; j < 32; j++) part[i][j] = ampc_fma(factor, b[k * lanes + j], part[i][j]);
     }
-  for (int i = 0; i < rows; i++)
+  for (int i = 0; i < 8; i++)
     for (int j = 0; j < 32; j++) sum[i * lanes + j] = part[i][j];
+}
+
+// --- tile_row
+/* Computes one row by 32 lanes. */
+DEVICE void tile_row(int lanes, int depth, real *sum, const real *a, int a_step, const real *b)
+{
+  real part[32];
+  for (int j = 0; j < 32; j++) part[j] = sum[j];
+  for (int k = 0; k < depth; k++)
+    for (int j = 0; j < 32; j++) part[j] = ampc_fma(a[k * a_step], b[k * lanes + j], part[j]);
+  for (int j = 0; j < 32; j++) sum[j] = part[j];
+}
+
+// --- tile_four
+/* Computes four rows by 16 lanes. With an array for each row, their sums stay in registers also if
+ * there are only 16 of these. */
+DEVICE void tile_four(int lanes, int depth, real *sum, const real *a, int a_row, int a_step,
+                      const real *b)
+{
+  real p[16], q[16], r[16], s[16];
+  real *const to[] = {sum, sum + lanes, sum + 2 * lanes, sum + 3 * lanes};
+  for (int j = 0; j < 16; j++) p[j] = to[0][j];
+  for (int j = 0; j < 16; j++) q[j] = to[1][j];
+  for (int j = 0; j < 16; j++) r[j] = to[2][j];
+  for (int j = 0; j < 16; j++) s[j] = to[3][j];
+  for (int k = 0; k < depth; k++) {
+    const real *f = a + k * a_step, *at = b + k * lanes;
+    const real f0 = f[0], f1 = f[a_row], f2 = f[2 * a_row], f3 = f[3 * a_row];
+    for (int j = 0; j < 16; j++) p[j] = ampc_fma(f0, at[j], p[j]);
+    for (int j = 0; j < 16; j++) q[j] = ampc_fma(f1, at[j], q[j]);
+    for (int j = 0; j < 16; j++) r[j] = ampc_fma(f2, at[j], r[j]);
+    for (int j = 0; j < 16; j++) s[j] = ampc_fma(f3, at[j], s[j]);
+  }
+  for (int j = 0; j < 16; j++) to[0][j] = p[j];
+  for (int j = 0; j < 16; j++) to[1][j] = q[j];
+  for (int j = 0; j < 16; j++) to[2][j] = r[j];
+  for (int j = 0; j < 16; j++) to[3][j] = s[j];
 }
 
 // --- tile_product
@@ -72,15 +109,19 @@ DEVICE void tile_product(int rows, int used, int lanes, int width, int depth, re
                          const real *a, int a_row, int a_step, const real *b)
 {
   (void)rows;
-  for (int lane = 0; lane < width; lane += 32) {
-    int row = 0;
-    for (; row + 8 <= used; row += 8)
-      tile_part(8, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
-                b + lane);
-    for (int left = used - row; left > 0; left--, row++)
-      tile_part(1, lanes, depth, sum + row * lanes + lane, a + row * a_row, a_row, a_step,
-                b + lane);
-  }
+  for (int lane = 0; lane < width; lane += 32)
+    for (int row = 0; row < used; row += 8) {
+      real *to = sum + row * lanes + lane;
+      const real *from = a + row * a_row;
+      if (used - row == 1) {
+        tile_row(lanes, depth, to, from, a_step, b + lane);
+      } else if (used - row <= 4) {
+        tile_four(lanes, depth, to, from, a_row, a_step, b + lane);
+        tile_four(lanes, depth, to + 16, from, a_row, a_step, b + lane + 16);
+      } else {
+        tile_part(lanes, depth, to, from, a_row, a_step, b + lane);
+      }
+    }
 }
 
 // --- tile_most

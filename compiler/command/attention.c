@@ -109,7 +109,7 @@ static void choose_tensor_tile(TileWalk *w, bool back)
  * not attention of one query, or the operands do not fit in the shared memory of a GPU. */
 static bool choose_step(Compile *c, const Group *p, const Sizes *s, TileWalk *w)
 {
-  enum { KEYS = 32, CPU_ROWS = 8, CUDA_ROWS = 16, SHARED_NUMBERS = 48 * 1024 / 4 };
+  enum { KEYS = ATTENTION_BLOCK, CPU_ROWS = 8, CUDA_ROWS = 16, SHARED_NUMBERS = 48 * 1024 / 4 };
   const Graph *g = c->graph;
   int64_t group = s->heads / s->kv_heads, widest = w->d_room > w->e_room ? w->d_room : w->e_room;
   int64_t rows = is_cpu_target(c) ? ampc_round_up(group, CPU_ROWS) : group,
@@ -129,7 +129,7 @@ static bool choose_step(Compile *c, const Group *p, const Sizes *s, TileWalk *w)
  * a step fit in its caches, and 8 rows by 32 lanes fit in the vector registers. */
 TileWalk tile_walk(Compile *c, const Group *p)
 {
-  enum { CPU_LANES = 64, CPU_ROWS = 32, CPU_ROOM = 32, CUDA_ROOM = 16 };
+  enum { CPU_LANES = 64, CPU_ROWS = ATTENTION_BLOCK, CPU_ROOM = 32, CUDA_ROOM = 16 };
   const Graph *g = c->graph;
   const Node *n = ir_node(g, p->anchor);
   Sizes s = sizes_of(g, n);
@@ -176,7 +176,8 @@ bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out
   if (!access_through(g, n->in[input], out)) return false;
   for (uint32_t i = 0; i < x->rank; i++)
     if (x->dim[i] == 1) out->stride[i] = 0;
-  return input == MASK || x->dim[x->rank - 1] == 1 || out->stride[x->rank - 1] == 1;
+  bool any = input == MASK || (input == KEY && attention_position(n).id);
+  return any || x->dim[x->rank - 1] == 1 || out->stride[x->rank - 1] == 1;
 }
 
 bool tiles_read(const Graph *g, const Node *n, uint32_t input)

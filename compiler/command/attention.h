@@ -40,5 +40,6 @@ bool attention_is_backward(const Node *n);
 Value attention_position(const Node *n); /* of query 0 among the keys; 0: it is 0 */
 
 /* Finds the access_through() of an input. Also returns false if elements along the last axis are
- * not adjacent in memory, except for the mask. */
+ * not adjacent in memory, except for the mask
+ * and for the keys of a decoder. */
 bool attention_access(const Graph *g, const Node *n, uint32_t input, Access *out);

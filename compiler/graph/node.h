@@ -9,6 +9,8 @@ enum { MAX_RANK = AMPC_MAX_RANK, MAX_ATTR = 13 };
 /* Op grad_norm returns [GRAD_NORM_PARTIALS, 2]. Each block of its kernel writes a sum of squares,
  * and a flag that is nonzero if a gradient is not finite. */
 enum { GRAD_NORM_PARTIALS = 256 };
+/* On a CPU, attention walks keys in steps of so many, and a decoder keeps so many together. */
+enum { ATTENTION_BLOCK = 32 };
 
 typedef enum OpKind {
 #define AMPC_OP(name, ...) OP_##name,

@@ -20,8 +20,8 @@ typedef struct Scores {
 
 static Scores scores_of(Compile *c, const Node *n)
 {
-  const Node *q = ir_in(c, n, QUERY), *k = ir_in(c, n, KEY);
-  int64_t all = q->dim[0], heads = q->dim[2], l = q->dim[1], s = k->dim[1], kv_heads = k->dim[2];
+  const Node *q = ir_in(c, n, QUERY), *v = ir_in(c, n, VALUE);
+  int64_t all = q->dim[0], heads = q->dim[2], l = q->dim[1], s = v->dim[1], kv_heads = v->dim[2];
   int64_t group = heads / kv_heads;
   return (Scores){l, s, kv_heads, group, {all, heads, l, s}, {all * kv_heads, group * l, s}};
 }
@@ -60,8 +60,10 @@ bool shape_attention(Compile *c, Node *n)
     if (!rule_need_float(c, n, i)) return false;
   for (uint32_t i = 1; i < 3; i++) { /* the width of values may differ */
     const Node *x = ir_in(c, n, i);
-    bool fits = x->rank == 4 && x->dim[0] == q->dim[0] && q->dim[2] % x->dim[2] == 0 &&
-                x->dim[1] == v->dim[1] && x->dim[2] == v->dim[2] &&
+    bool blocks = x->rank == 5 && i == KEY && n->in[POSITION].id;
+    int64_t keys = blocks ? x->dim[1] * x->dim[4] : x->dim[1];
+    bool fits = (x->rank == 4 || blocks) && x->dim[0] == q->dim[0] && q->dim[2] % x->dim[2] == 0 &&
+                keys >= v->dim[1] && (blocks || keys == v->dim[1]) && x->dim[2] == v->dim[2] &&
                 (i == VALUE || x->dim[3] == q->dim[3]);
     if (!fits || q->rank != 4) op_broken(op_of(n), "operands that do not fit:", ir_type_text(c, x));
   }

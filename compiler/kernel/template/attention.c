@@ -57,6 +57,27 @@ const char *attention_head(const Template *t, uint32_t input)
   return index_text(t->k, &x);
 }
 
+/* Returns the stride between keys; with blocks of keys, a block divided by its keys. */
+int64_t attention_key_row(const Template *t)
+{
+  const Node *k = ir_in(t->k->c, t->n, KEY);
+  return attention_place(t, KEY).stride[1] / (k->rank > 4 ? k->dim[4] : 1);
+}
+
+/* Returns the place of key `key` of a step, which is a block if there are blocks, in the step. */
+const char *attention_key_text(const Template *t, const char *key)
+{
+  const Node *k = ir_in(t->k->c, t->n, KEY);
+  int64_t row = k->rank > 4 ? attention_place(t, KEY).stride[4] : attention_key_row(t);
+  return row == 1 ? key : arena_printf(t->k->c->arena, "%s * %lld", key, (long long)row);
+}
+
+const char *attention_key_feature(const Template *t)
+{
+  int64_t stride = attention_place(t, KEY).stride[3];
+  return stride > 1 ? arena_printf(t->k->c->arena, "c * %lld", (long long)stride) : "c";
+}
+
 const char *attention_mask_place(const Template *t)
 {
   Access a = attention_place(t, MASK);

@@ -130,11 +130,13 @@ void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis)
 {
   Cursor at = decode_cursor(d, &d->old[id]);
   Value in[] = {x, axis < 0 ? (Value){0} : d->position};
+  const Node *to = ir_node(d->g, state), *from = ir_node(d->g, x);
+  int64_t block = to->rank > from->rank ? to->dim[to->rank - 1] : 1;
   at.why = WHY_state;
   d->carries = d->carries || axis < 0;
   ir_append(d->c, &at, OP_store, in, 2,
-            ATTRS({"param", {.i = attr_int(ir_node(d->g, state), "index")}},
-                  {"axis", {.i = axis < 0 ? 0 : axis}}));
+            ATTRS({"param", {.i = attr_int(to, "index")}}, {"axis", {.i = axis < 0 ? 0 : axis}},
+                  {"block", {.i = block}}));
 }
 
 Value decode_whole(Decode *d, uint32_t id)

@@ -365,6 +365,22 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
   return query ? decode_pick(d, v.id, 2) : d->map[v.id];
 }
 
+/* Stores the keys and returns all up to now. On a CPU, blocks of keys are kept as [d, keys],
+ * because the step reads a feature of many keys at a time. */
+static Value whole_keys(Decode *d, uint32_t id)
+{
+  const Node *old = &d->old[id];
+  if (d->info[id].kind == CONST || d->whole[id].id || !is_cpu_target(d->c))
+    return decode_whole(d, id);
+  int64_t block = ATTENTION_BLOCK, blocks = (old->dim[1] + block - 1) / block;
+  int64_t dim[] = {old->dim[0], blocks, old->dim[2], old->dim[3], block};
+  Value x = decode_now(d, id);
+  if (!x.id) return x;
+  d->whole[id] = decode_state(d, id, old->dtype, dim, 5);
+  decode_store(d, id, d->whole[id], x, 1);
+  return d->whole[id];
+}
+
 static bool derive_attention(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -374,7 +390,8 @@ static bool derive_attention(Decode *d, uint32_t id)
   for (uint32_t i = KEY; i <= VALUE; i++) {
     const Info *x = info_of(d, n->in[i]);
     if (x->kind == NOW && x->now != 1) return refuse_op(d, id);
-    in[i] = decode_whole(d, n->in[i].id);
+    in[i] = i == KEY ? whole_keys(d, n->in[i].id) : decode_whole(d, n->in[i].id);
+    if (!in[i].id) return false;
   }
   if (n->in[MASK].id && !(in[MASK] = derive_mask(d, n, &causal)).id) return false;
   if (fixed) in[POSITION] = (Value){0}; /* keys that are no positions */
