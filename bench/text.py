@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Time of a token of a language model by the length of the text before it: `amp infer --generate` beside transformers with
-its cache, which reads the same GGUF file. Needs torch, transformers and gguf.
-  text.py AMP JOB.amp MODEL.gguf [--types float32,bfloat16] [--lengths 10,1000] [--block]
+its cache, which reads the same weights:
+MODEL is a folder of Hugging Face or a GGUF file. Needs torch, transformers and gguf.
+  text.py AMP JOB.amp MODEL [--types float32,bfloat16] [--lengths 10,1000] [--block]
 --block also measures `--no-cache`, where each token is computed from all tokens before it."""
 import argparse
 import os
@@ -66,8 +67,9 @@ def main():
     from transformers import AutoModelForCausalLM
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     folder, name = os.path.split(os.path.abspath(arguments.model))
+    where = (arguments.model, {}) if os.path.isdir(arguments.model) else (folder, {"gguf_file": name})
     for dtype in arguments.types.split(","):
-        model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=getattr(torch, dtype)).eval()
+        model = AutoModelForCausalLM.from_pretrained(where[0], dtype=getattr(torch, dtype), **where[1]).eval()
         peer_time(model, torch, 10) # warm-up
         row(f"transformers, {dtype}", lambda n: peer_time(model, torch, n))
 

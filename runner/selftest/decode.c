@@ -48,7 +48,7 @@ static ampc_status run_block(Arena *a, TestRun *run, Built *b)
 
 /* Returns the error in units of 256 ulps of the largest logit: products of one row may sum in
  * another order than those of many. */
-static double apart(const float *got, const float *want)
+static double distance(const float *got, const float *want)
 {
   double most = 0, worst = 0;
   for (int i = 0; i < WORDS; i++) most = fmax(most, fabs((double)want[i]));
@@ -69,7 +69,7 @@ static ampc_status run_decoder(Arena *a, TestRun *run, Built *b)
     int64_t token[PROMPT];
     for (int64_t i = 0; i < n; i++) token[i] = token_at(done + i);
     status = ampc_sequence_next(s, token, n, logits);
-    worst = number_worse(worst, apart(logits, block_logits + (done + n - 1) * WORDS));
+    worst = number_worse(worst, distance(logits, block_logits + (done + n - 1) * WORDS));
   }
   ampc_sequence_end(s);
   if (!status) test_report(run, OP_store, PROOF_forward, AMPC_F32, worst, "logits token by token");
