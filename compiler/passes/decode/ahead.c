@@ -86,6 +86,27 @@ bool decode_is_uniform(const Decode *d, uint32_t id, double *out)
   return v.known;
 }
 
+/* Each axis is looked at in its first elements and the last one that both lengths have. */
+bool decode_same(Decode *d, uint32_t id)
+{
+  enum { LOOKS = 3 };
+  uint32_t twin = id - d->first + d->twin, places = 1;
+  const Node *n = &d->old[id], *m = &d->old[twin];
+  if (d->info[id].same) return true;
+  for (uint32_t k = 0; k < n->rank; k++) places *= LOOKS;
+  for (uint32_t i = 0; i < places; i++) {
+    Element p = {{0}};
+    for (uint32_t k = 0, rest = i; k < n->rank; k++, rest /= LOOKS) {
+      int64_t size = n->dim[k] < m->dim[k] ? n->dim[k] : m->dim[k];
+      p.at[k] = rest % LOOKS == 2 || size < LOOKS ? size - 1 : rest % LOOKS;
+    }
+    Maybe a = element(d, id, &p), b = element(d, twin, &p);
+    bool equal = a.v == b.v || (a.v != a.v && b.v != b.v); /* NaN equals NaN */
+    if (a.known && b.known && !equal) return decode_depends(d, id);
+  }
+  return d->info[id].same = true;
+}
+
 /* Looks at all elements of a row of positions `now` with a key after it. */
 static bool row_ahead(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t row,
                       Maybe *all)

@@ -42,6 +42,12 @@ bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
                          "(`is_causal=true`), padding in front only, no mean over all tokens");
 }
 
+bool decode_depends(Decode *d, uint32_t id)
+{
+  return decode_refuse(d, &d->old[id], "it contains a number that depends on the number of tokens",
+                       "write it with positions: arange(S) instead of S");
+}
+
 /* ---- positions ---- */
 
 /* Compares the axis with that of the twin: size = share * length + rest. */
@@ -144,7 +150,13 @@ Value decode_whole(Decode *d, uint32_t id)
   const Node *old = &d->old[id];
   if (d->info[id].kind == CONST) return d->map[id];
   if (d->whole[id].id) return d->whole[id];
-  if (d->info[id].early || old->dim[d->info[id].now] != d->length) {
+  const Info *x = &d->info[id];
+  bool pairs = decode_keys(d, id, x->now) != -1; /* rows of earlier calls lack later keys */
+  if (pairs && !x->ahead.known) {
+    decode_looks_ahead(d, old, "all pairs of positions");
+    return (Value){0};
+  }
+  if (x->early || old->dim[x->now] != d->length) {
     decode_refuse(d, old, "all its positions are read, but they are moved or share an axis",
                   "keep positions in an axis of their own");
     return (Value){0};
@@ -224,7 +236,11 @@ static bool blocks_fit(Decode *d, uint32_t n_old)
   for (uint32_t id = d->first; id < d->end && good; id++) {
     const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
     good = n->op == m->op && n->rank == m->rank && n->n_in == m->n_in;
-    d->over[n->loop] |= d->g->loops.at[n->loop].count != d->g->loops.at[m->loop].count;
+    int64_t more = d->g->loops.at[n->loop].count - d->g->loops.at[m->loop].count;
+    d->over[n->loop] |= more != 0;
+    if (more && more != d->length - d->other)
+      return decode_refuse(d, n, "its loop has not one iteration for each position",
+                           "scan over the positions");
     for (uint32_t i = 0; i < n->n_in && good; i++)
       good = (n->in[i].id ? n->in[i].id - d->first + d->twin : 0) == m->in[i].id;
     if (good) continue;

@@ -29,6 +29,7 @@ typedef struct Info {
   int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
   Maybe ahead;   /* all elements with a key after the position */
   bool looked;   /* CONST: `ahead` was looked for, for axes `now` and `keys` */
+  bool same;     /* CONST: decode_same() has found so */
   uint32_t keys;
   int64_t early; /* Note [early] in shift.c */
   bool is_first;
@@ -63,6 +64,7 @@ typedef struct Decode {
 /* Reports E614: the block computes something that a step cannot continue. Returns false. */
 bool decode_refuse(Decode *d, const Node *n, const char *why, const char *help);
 bool decode_looks_ahead(Decode *d, const Node *n, const char *what);
+bool decode_depends(Decode *d, uint32_t id); /* a number depends on the number of tokens */
 /* Returns how often the axis has all positions: 0: it has none; 1: S, or some more or less; 4: 4 S.
  * -1: as no step could divide it. */
 int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis);
@@ -114,6 +116,9 @@ bool derive_cumulative(Decode *d, uint32_t id);
 /* Returns what a CONST value is wherever the index along `keys` is above that along `now`; unknown
  * if its elements there differ. */
 Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
+/* Checks that a CONST value has the same elements at the same positions for both lengths. Returns
+ * false after a message. Elements that cannot be computed here count as the same. */
+bool decode_same(Decode *d, uint32_t id);
 /* Finds the number that all elements of a CONST value are. */
 bool decode_is_uniform(const Decode *d, uint32_t id, double *out);
 /* Sets `ahead` of an elementwise NOW node. */

@@ -35,9 +35,23 @@ static bool refuse_op(Decode *d, uint32_t id)
                        plain_help);
 }
 
+/* True if n works along the keys of input 0: each element may then read later ones, unless all of
+ * these are one number. */
+static bool along_keys(const Decode *d, const Node *n, int64_t axis)
+{
+  const Info *x = info_of(d, n->in[0]);
+  return x->kind == NOW && !x->ahead.known && decode_keys(d, n->in[0].id, x->now) == axis;
+}
+
+static bool refuse_keys(Decode *d, uint32_t id)
+{
+  return decode_looks_ahead(d, &d->old[id], "keys after its position, which no mask excludes");
+}
+
 /* Adds the node with these inputs. It is a NOW value along axis `now`. */
 static bool finish(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer)
 {
+  if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
   for (uint32_t i = 0; i < d->old[id].n_in; i++)
     if (d->old[id].in[i].id && !in[i].id) return false;
   d->info[id] = (Info){.kind = NOW, .now = now, .outer = outer};
@@ -71,6 +85,7 @@ static Value aligned(Decode *d, uint32_t id, uint32_t i, uint32_t rank, uint32_t
   bool lacks = axis < 0 || x->dim[axis] == 1;
   if (own->kind == NOW && (int)own->now != axis) return decode_whole(d, v.id);
   if (own->kind == NOW) return decode_now(d, v.id);
+  if (!decode_same(d, v.id)) return (Value){0};
   return lacks ? d->map[v.id] : decode_pick(d, v.id, (uint32_t)axis);
 }
 
@@ -113,7 +128,6 @@ static bool derive_broadcast(Decode *d, uint32_t id)
   Value in[n->n_in + 1];
   int64_t outer;
   uint32_t now = now_of_inputs(d, id, &outer);
-  if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
   uint32_t channel;
   if (attr_find(op_of(n), "channel", &channel)) return derive_channels(d, id, n->attr[channel].i);
   for (uint32_t i = 0; i < n->n_in; i++) {
@@ -134,6 +148,7 @@ static bool derive_view(Decode *d, uint32_t id, uint32_t now, int64_t outer)
   if (!finish(d, id, &d->map[d->old[id].in[0].id], now, outer)) return false;
   x.now = now;
   x.outer = outer;
+  if (decode_keys(d, id, now) < 0) x.ahead.known = false;
   d->info[id] = x;
   return true;
 }
@@ -172,6 +187,7 @@ static bool derive_slice(Decode *d, uint32_t id)
     d->map[id] = d->map[n->in[0].id];
     return true;
   }
+  if (along_keys(d, n, attr_int(n, "dim"))) return refuse_keys(d, id);
   if (attr_int(n, "dim") != from->now) return derive_view(d, id, from->now, from->outer);
   bool last = attr_int(n, "start") == d->length - 1 && n->dim[from->now] == 1 && !from->early;
   if (!last && attr_int(n, "step") == 1 && decode_share(d, id, from->now) == 1)
@@ -195,7 +211,12 @@ static bool derive_cat(Decode *d, uint32_t id)
   int64_t outer;
   uint32_t now = now_of_inputs(d, id, &outer);
   if (attr_int(n, "dim") == now) return derive_prefix(d, id);
-  for (uint32_t i = 0; i < n->n_in; i++) in[i] = aligned(d, id, i, n->rank, now);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (is_now(d, n, i) && decode_keys(d, n->in[i].id, info_of(d, n->in[i])->now) != -1)
+      return refuse_op(d, id);
+    in[i] = aligned(d, id, i, n->rank, now);
+    if (!in[i].id) return false;
+  }
   return finish(d, id, in, now, outer);
 }
 
@@ -209,6 +230,7 @@ static bool derive_select(Decode *d, uint32_t id)
   if (x->kind == CONST && index->kind == NOW)
     return finish(d, id, in, axis + index->now, index->outer);
   if (index->kind != CONST || x->now == axis || !is_plain(d, n->in[1])) return refuse_op(d, id);
+  if (along_keys(d, n, axis)) return refuse_keys(d, id);
   uint32_t more = d->old[n->in[1].id].rank;
   in[0] = decode_now(d, n->in[0].id);
   return finish(d, id, in, x->now < axis ? x->now : x->now + more - 1, x->outer);
@@ -227,7 +249,7 @@ static bool derive_move(Decode *d, uint32_t id)
   uint32_t at;
   bool along = attr_find(op_of(n), "dim", &at);
   bool same = along && n->rank == d->old[n->in[0].id].rank;
-
+  if (along && along_keys(d, n, n->attr[at].i)) return refuse_keys(d, id);
   if (n->op == OP_pad && attr_int(n, "dim") == from->now) return derive_pad(d, id);
   if (!same || from->kind != NOW || n->attr[at].i == from->now) return refuse_op(d, id);
   return derive_broadcast(d, id);
@@ -254,8 +276,7 @@ static bool derive_row(Decode *d, uint32_t id)
   if (worked >> from->now & 1) return decode_looks_ahead(d, n, "all positions");
   bool over_keys = keys >= 0 && worked >> keys & 1;
   Maybe ahead = {0};
-  if (over_keys && !maybe_of_row(n, from->ahead, &ahead))
-    return decode_looks_ahead(d, n, "keys after its position, which no mask excludes");
+  if (over_keys && !maybe_of_row(n, from->ahead, &ahead)) return refuse_keys(d, id);
   Value in[n->n_in];
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *own = &d->old[n->in[i].id];
@@ -299,10 +320,11 @@ static bool derive_scores(Decode *d, uint32_t id, const Operand *b)
 }
 
 /* A product of weights and values: a sum over the keys. */
-static bool derive_weighted(Decode *d, uint32_t id, bool picks, uint32_t row)
+static bool derive_weighted(Decode *d, uint32_t id, bool picks, uint32_t row, uint32_t depth)
 {
   const Node *n = &d->old[id];
-  const Info *x = info_of(d, n->in[0]);
+  const Info *x = info_of(d, n->in[0]), *y = info_of(d, n->in[1]);
+  if (y->kind == NOW && y->now != depth) return refuse_op(d, id);
   Value in[3] = {picks ? decode_pick(d, n->in[0].id, row) : d->map[n->in[0].id],
                  decode_whole(d, n->in[1].id)};
   return finish(d, id, in, picks ? n->rank - 2u : x->now, picks ? 1 : x->outer);
@@ -312,7 +334,6 @@ static bool derive_product(Decode *d, uint32_t id)
 {
   static const char later[] = "positions after its own: no mask makes their factors 0";
   const Node *n = &d->old[id];
-
   Operand a = operand_of(d, n, 0), b = operand_of(d, n, 1);
   const Info *x = info_of(d, n->in[0]), *y = info_of(d, n->in[1]);
   Value in[3] = {d->map[n->in[0].id], d->map[n->in[1].id]};
@@ -321,10 +342,11 @@ static bool derive_product(Decode *d, uint32_t id)
     if (x->now == a.depth) return decode_looks_ahead(d, n, "all positions");
     if (decode_keys(d, n->in[0].id, x->now) == (int)a.depth) {
       if (!x->ahead.known || x->ahead.v != 0) return decode_looks_ahead(d, n, later);
-      return derive_weighted(d, id, false, a.row);
+      return derive_weighted(d, id, false, a.row, b.depth);
     }
     if (y->kind == NOW) return derive_scores(d, id, &b);
     if (!is_plain(d, n->in[1])) return refuse_op(d, id);
+    if (!decode_same(d, n->in[1].id)) return false;
     uint32_t now = x->now == a.row && n->op == OP_gemm ? n->rank - 2u : x->now;
     in[0] = decode_now(d, n->in[0].id);
     return finish(d, id, in, now, x->outer);
@@ -338,7 +360,7 @@ static bool derive_product(Decode *d, uint32_t id)
     return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
   Maybe ahead = ahead_of_const(d, n->in[0].id, a.row, a.depth);
   if (!ahead.known || ahead.v != 0) return decode_looks_ahead(d, n, later);
-  return derive_weighted(d, id, true, a.row);
+  return derive_weighted(d, id, true, a.row, b.depth);
 }
 
 /* ---- attention ---- */
@@ -361,7 +383,8 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
   if (x->kind == NOW && x->now == 2) ahead = x->ahead;
   if (x->kind == CONST && query && key) ahead = ahead_of_const(d, v.id, 2, 3);
   *causal = *causal || excludes(mask, ahead);
-  if (x->kind == NOW) return x->now == 3 ? decode_whole(d, v.id) : d->map[v.id];
+  if (x->kind == NOW) return x->now == 3 ? decode_whole(d, v.id) : decode_now(d, v.id);
+  if (!decode_same(d, v.id)) return (Value){0};
   return query ? decode_pick(d, v.id, 2) : d->map[v.id];
 }
 
@@ -375,7 +398,7 @@ static Value whole_keys(Decode *d, uint32_t id)
   int64_t block = ATTENTION_BLOCK, blocks = (old->dim[1] + block - 1) / block;
   int64_t dim[] = {old->dim[0], blocks, old->dim[2], old->dim[3], block};
   Value x = decode_now(d, id);
-  if (!x.id) return x;
+  if (!x.id || d->info[id].early || old->dim[1] != d->length) return decode_whole(d, id);
   d->whole[id] = decode_state(d, id, old->dtype, dim, 5);
   decode_store(d, id, d->whole[id], x, 1);
   return d->whole[id];
@@ -387,16 +410,17 @@ static bool derive_attention(Decode *d, uint32_t id)
   bool causal = attr_int(n, "causal"), fixed = is_plain(d, n->in[KEY]) && is_plain(d, n->in[VALUE]);
   Value in[5] = {decode_now(d, n->in[QUERY].id), {0}, {0}, {0}, d->position};
   if (!is_now(d, n, QUERY) || info_of(d, n->in[QUERY])->now != 1) return refuse_op(d, id);
-  for (uint32_t i = KEY; i <= VALUE; i++) {
+  for (uint32_t i = QUERY; i <= VALUE; i++) {
     const Info *x = info_of(d, n->in[i]);
-    if (x->kind == NOW && x->now != 1) return refuse_op(d, id);
+    bool pairs = x->kind == NOW && decode_keys(d, n->in[i].id, x->now) != -1;
+    if (pairs || (x->kind == NOW && x->now != 1)) return refuse_op(d, id);
+    if (i == QUERY) continue;
     in[i] = i == KEY ? whole_keys(d, n->in[i].id) : decode_whole(d, n->in[i].id);
     if (!in[i].id) return false;
   }
   if (n->in[MASK].id && !(in[MASK] = derive_mask(d, n, &causal)).id) return false;
   if (fixed) in[POSITION] = (Value){0}; /* keys that are no positions */
-  if (!fixed && !causal)
-    return decode_looks_ahead(d, n, "keys after its position, which no mask excludes");
+  if (!fixed && !causal) return refuse_keys(d, id);
   Node copy = decode_copy(d, id, in, -1);
   copy.in = arena_array(d->c->arena, Value, 5);
   memcpy(copy.in, in, sizeof in);
@@ -438,7 +462,8 @@ static bool derive_output(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   const Info *from = info_of(d, n->in[0]);
   if (d->block) return true; /* a prompt has no results */
-  if (from->kind == CONST && !is_plain(d, n->in[0])) return refuse_op(d, id);
+  bool pairs = from->kind == NOW && decode_keys(d, n->in[0].id, from->now) != -1;
+  if (pairs || (from->kind == CONST && !is_plain(d, n->in[0]))) return refuse_op(d, id);
   Value in = from->kind == NOW ? decode_now(d, n->in[0].id) : d->map[n->in[0].id];
   bool good =
       from->kind == NOW ? finish(d, id, &in, from->now, from->outer) : keep(d, id, from->kind);
@@ -486,6 +511,17 @@ static bool derive_now(Decode *d, uint32_t id)
   }
 }
 
+/* Refuses attributes that depend on the number of tokens, such as a scale of 1 / S. */
+static bool same_numbers(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
+  const OpSignature *sig = &op_of(n)->signature;
+  for (uint32_t i = 0; i < sig->n_attrs && n->n_in; i++)
+    if (sig->attr[i].kind == ATTR_float && memcmp(&n->attr[i], &m->attr[i], sizeof n->attr[i]) != 0)
+      return decode_depends(d, id);
+  return true;
+}
+
 bool derive_node(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -493,6 +529,7 @@ bool derive_node(Decode *d, uint32_t id)
     return decode_refuse(d, n, "it draws random numbers", "an infer block of a decoder draws none");
   for (uint32_t i = 0; i < n->rank; i++)
     if (any_of(d, n, NOW) && decode_share(d, id, i) < 0) return refuse_op(d, id);
+  if (!same_numbers(d, id)) return false;
   if (n->op == OP_source) return derive_source(d, id);
   if (n->op == OP_output) return derive_output(d, id);
   uint32_t check;
