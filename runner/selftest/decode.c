@@ -33,43 +33,44 @@ static const char job[] =
 
 static float block_logits[TOKENS * WORDS];
 
-static int64_t token_at(int64_t i)
+static void fill_tokens(int64_t token[TOKENS])
 {
-  return (i * 7 + i * i) % WORDS;
+  for (int64_t i = 0; i < TOKENS; i++) token[i] = (i * 7 + i * i) % WORDS;
 }
 
 static ampc_status run_block(Arena *a, TestRun *run, Built *b)
 {
   int64_t token[TOKENS];
   (void)a, (void)run;
-  for (int64_t i = 0; i < TOKENS; i++) token[i] = token_at(i);
+  fill_tokens(token);
   return ampc_infer(b->rt, 0, (const void *const[]){token}, (void *const[]){block_logits});
 }
 
-/* Returns the error in units of 256 ulps of the largest logit: products of one row may sum in
- * another order than those of many. */
-static double distance(const float *got, const float *want)
+/* Returns the larger of `worst` and the error in units of 256 ulps of the largest logit: products
+ * of one row may sum in another order than those of many. */
+static double compare(double worst, const float *got, const float *want)
 {
-  double most = 0, worst = 0;
+  double most = 0;
   for (int i = 0; i < WORDS; i++) most = fmax(most, fabs((double)want[i]));
-  for (int i = 0; i < WORDS; i++)
-    worst = number_worse(worst, fabs((double)got[i] - (double)want[i]) /
-                                    (256 * number_ulp(AMPC_F32, most)));
+  for (int i = 0; i < WORDS; i++) {
+    double apart = fabs((double)got[i] - (double)want[i]);
+    worst = number_worse(worst, apart / (256 * number_ulp(AMPC_F32, most)));
+  }
   return worst;
 }
 
 static ampc_status run_decoder(Arena *a, TestRun *run, Built *b)
 {
   float logits[WORDS];
+  int64_t token[TOKENS];
   double worst = 0;
   ampc_sequence *s = NULL;
   (void)a;
+  fill_tokens(token);
   ampc_status status = ampc_sequence_begin(b->rt, &s);
   for (int64_t done = 0, n = PROMPT; done < TOKENS && !status; done += n, n = 1) {
-    int64_t token[PROMPT];
-    for (int64_t i = 0; i < n; i++) token[i] = token_at(done + i);
-    status = ampc_sequence_next(s, token, n, logits);
-    worst = number_worse(worst, distance(logits, block_logits + (done + n - 1) * WORDS));
+    status = ampc_sequence_next(s, token + done, n, logits);
+    worst = compare(worst, logits, block_logits + (done + n - 1) * WORDS);
   }
   ampc_sequence_end(s);
   if (!status) test_report(run, OP_store, PROOF_forward, AMPC_F32, worst, "logits token by token");
