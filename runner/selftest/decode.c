@@ -50,12 +50,11 @@ static ampc_status run_block(Arena *a, TestRun *run, Built *b)
  * of one row may sum in another order than those of many. */
 static double compare(double worst, const float *got, const float *want)
 {
-  double most = 0;
-  for (int i = 0; i < WORDS; i++) most = fmax(most, fabs((double)want[i]));
-  for (int i = 0; i < WORDS; i++) {
-    double apart = fabs((double)got[i] - (double)want[i]);
-    worst = number_worse(worst, apart / (256 * number_ulp(AMPC_F32, most)));
-  }
+  float most = 0;
+  for (int i = 0; i < WORDS; i++) most = fmaxf(most, fabsf(want[i]));
+  const double bound = 256 * number_ulp(AMPC_F32, (double)most);
+  for (int i = 0; i < WORDS; i++)
+    worst = number_worse(worst, fabs((double)got[i] - (double)want[i]) / bound);
   return worst;
 }
 
