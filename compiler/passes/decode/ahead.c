@@ -4,6 +4,7 @@
  * takes for granted that a mask of more than MOST_ROWS positions treats all of them like those that
  * are looked at: the first ones, the last ones, and every n-th in between. */
 #include "decode.h"
+#include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 1024, EDGE = 64 };
@@ -86,25 +87,28 @@ bool decode_is_uniform(const Decode *d, uint32_t id, double *out)
   return v.known;
 }
 
-/* Each axis is looked at in its first elements and the last one that both lengths have. */
-bool decode_same(Decode *d, uint32_t id)
+Maybe decode_element(const Decode *d, uint32_t id, const int64_t at[MAX_RANK])
 {
-  enum { LOOKS = 3 };
-  uint32_t twin = id - d->first + d->twin, places = 1;
-  const Node *n = &d->old[id], *m = &d->old[twin];
-  if (d->info[id].same) return true;
-  for (uint32_t k = 0; k < n->rank; k++) places *= LOOKS;
-  for (uint32_t i = 0; i < places; i++) {
-    Element p = {{0}};
-    for (uint32_t k = 0, rest = i; k < n->rank; k++, rest /= LOOKS) {
-      int64_t size = n->dim[k] < m->dim[k] ? n->dim[k] : m->dim[k];
-      p.at[k] = rest % LOOKS == 2 || size < LOOKS ? size - 1 : rest % LOOKS;
-    }
-    Maybe a = element(d, id, &p), b = element(d, twin, &p);
-    bool equal = a.v == b.v || (a.v != a.v && b.v != b.v); /* NaN equals NaN */
-    if (a.known && b.known && !equal) return decode_depends(d, id);
+  Element p;
+  memcpy(p.at, at, sizeof p.at);
+  return element(d, id, &p);
+}
+
+/* Returns the element of row `row` at the key of that position; the other axes are at 0. */
+static Maybe own_key(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t row)
+{
+  Element p = {{0}};
+  p.at[now] = p.at[keys] = row;
+  return element(d, id, &p);
+}
+
+bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys)
+{
+  for (int64_t row = 0; row < d->length; row++) {
+    Maybe v = own_key(d, id, now, keys, row);
+    if (v.known && v.v <= FAR_BELOW) return false;
   }
-  return d->info[id].same = true;
+  return true;
 }
 
 /* Looks at all elements of a row of positions `now` with a key after it. */
@@ -167,6 +171,29 @@ static Maybe input_ahead(Decode *d, const Node *n, uint32_t i, uint32_t now, uin
   return both ? ahead_of_const(d, n->in[i].id, now - missing, keys - missing) : (Maybe){0};
 }
 
+/* With finite numbers, a row in which all keys are excluded has the mean of all values, also of
+ * later ones. So the key of the position itself must stay, as far as constants decide that. */
+static bool map_leaves_own(Decode *d, uint32_t id, uint32_t keys)
+{
+  const Node *n = &d->old[id];
+  uint32_t now = d->info[id].now;
+  for (int64_t row = 0; row < d->length; row++) {
+    Maybe in[MAX_SIGNATURE] = {{0}};
+    for (uint32_t i = 0; i < n->n_in; i++) {
+      const Node *x = &d->old[n->in[i].id];
+      uint32_t missing = (uint32_t)n->rank - x->rank;
+      if (!n->in[i].id || d->info[n->in[i].id].kind == NOW) continue;
+      Element p = {{0}};
+      if (now >= missing) p.at[now - missing] = x->dim[now - missing] > 1 ? row : 0;
+      if (keys >= missing) p.at[keys - missing] = x->dim[keys - missing] > 1 ? row : 0;
+      in[i] = element(d, n->in[i].id, &p);
+    }
+    Maybe v = maybe_of_code(n, in, 0);
+    if (v.known && v.v <= FAR_BELOW) return false;
+  }
+  return true;
+}
+
 void ahead_of_map(Decode *d, uint32_t id, int keys)
 {
   const Node *n = &d->old[id];
@@ -176,4 +203,6 @@ void ahead_of_map(Decode *d, uint32_t id, int keys)
   for (uint32_t i = 0; i < n->n_in; i++)
     if (n->in[i].id) in[i] = input_ahead(d, n, i, x->now, (uint32_t)keys);
   x->ahead = maybe_of_code(n, in, 0);
+  bool finite = x->ahead.known && x->ahead.v <= FAR_BELOW && x->ahead.v > -INFINITY;
+  if (finite && !map_leaves_own(d, id, (uint32_t)keys)) x->ahead.known = false;
 }

@@ -5,11 +5,10 @@
  *
  * Note [decode]
  * An infer block `f(tokens: i64[N, S])` computes all positions of a text at once. The pass derives
- * a program that computes a few new positions, the chunk, from what earlier calls have computed.
- * There is one for a single token, which returns the
- * logits, and others for larger chunks of a prompt. They share buffers of the space CACHE. Each
- * call gets its tokens and the position of the first one. At position 0 nothing is read from
- * earlier calls, so a text begins without a call of its own.
+ * programs that compute a few new positions, the chunk, from what earlier calls have computed. One
+ * is for a single token and returns the logits; the others are for larger chunks of a prompt. They
+ * share buffers of the space CACHE. Each call gets its tokens and the position of the first one. At
+ * position 0 nothing is read from earlier calls, so a text begins without a call of its own.
  *
  * Pass lower elaborates the block for two lengths. Axes whose sizes differ are positions, whatever
  * ops have reshaped them. Each value is CONST, NOW, LAST or TURN (decode.h). A NOW value is
@@ -39,7 +38,8 @@ bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 {
   diag_error(d->c, E614, n->span, "this looks ahead: it reads %s", what);
   return diag_help(d->c, "a token must depend on the tokens before it alone: a causal mask "
-                         "(`is_causal=true`), padding in front only, no mean over all tokens");
+                         "(`is_causal=true`), padding in front only, no mean over all tokens; if "
+                         "it does, `amp infer --no-cache` computes it from all of them");
 }
 
 bool decode_depends(Decode *d, uint32_t id)
@@ -114,7 +114,7 @@ Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint
 {
   const Node *old = &d->old[id];
   Cursor at = decode_cursor(d, old);
-  uint32_t index = d->first_state + d->n_states++; /* both programs need them in the same order */
+  uint32_t index = d->first_state + d->n_states++; /* all programs need them in the same order */
   if (index == d->g->params.n) {
     Parameter p = {.path = arena_printf(d->c->arena, "cache.%u", index - d->first_state),
                    .model = "",
@@ -218,6 +218,7 @@ static bool derive_block(Decode *d, uint16_t block, int64_t chunk)
   d->map = arena_array(d->c->arena, Value, n);
   d->whole = arena_array(d->c->arena, Value, n);
   d->settled = arena_array(d->c->arena, Value, n);
+  d->keys = arena_array(d->c->arena, Value, n);
   d->state = arena_array(d->c->arena, Value, n);
   d->n_states = 0;
   for (uint32_t i = 0; i < MAX_RANK; i++) d->picked[i] = arena_array(d->c->arena, Value, n);
@@ -299,6 +300,7 @@ bool pass_decode(Compile *c)
   while (d.end < r.n_old && r.old[d.end].block == 0) d.end++;
   d.twin = d.end;
   d.info = arena_array(c->arena, Info, r.n_old);
+  d.same = arena_array(c->arena, uint8_t, r.n_old);
   d.first_state = g->params.n;
   d.length = g->sources.at[g->blocks.at[0].first_source].dim[1];
   d.other = g->sources.at[g->blocks.at[1].first_source].dim[1];

@@ -14,10 +14,12 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * number for each pair of a new position and any position. A reduction over the keys would see
  * later positions, unless these all have the same number, `ahead`, that adds nothing to the result:
  * -inf in front of a softmax, 0 in front of a sum. A mask of constants decides that: where() or a
- * sum with it. Its elements are computed here (ahead.c). Masks add -inf, or numbers such as -1e9:
- * up to FAR_BELOW, scores are taken to be so far above that the difference has the exponential 0.
- */
-#define FAR_BELOW (-1e4)
+ * sum with it. Its elements are computed here (ahead.c). A mask may also have a finite number of at
+ * most FAR_BELOW, such as -1e9. Scores are taken to be so much larger that its exponential is 0
+ * beside theirs. If a row has no other number, the softmax is a mean of all keys; so the key of the
+ * position itself must not have it. */
+#define FAR_BELOW (-9e3) /* -1e4 is -9984 in bf16 */
+
 typedef struct Maybe { /* a number, or an unknown one */
   bool known;
   double v;
@@ -29,7 +31,6 @@ typedef struct Info {
   int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
   Maybe ahead;   /* all elements with a key after the position */
   bool looked;   /* CONST: `ahead` was looked for, for axes `now` and `keys` */
-  bool same;     /* CONST: decode_same() has found so */
   uint32_t keys;
   int64_t early; /* Note [early] in shift.c */
   bool is_first;
@@ -48,12 +49,14 @@ typedef struct Decode {
   Info *info;            /* the rest: by old id */
   Value *map;            /* the new value: CONST of all positions, else of the new ones */
   Value *whole;          /* NOW: all positions up to now; 0: not needed so far */
+  Value *keys;           /* keys of attention: the same, in blocks */
   Value *settled;        /* NOW with rows in front: the rows at the new positions; the same */
   Value *picked[MAX_RANK]; /* CONST: the new positions along that axis; 0: not needed so far */
   Value *state;            /* of a carry: the buffer with its value after the last call */
   uint32_t first_state,
       n_states;              /* of the parameters: buffers; those that the program has so far */
   uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
+  uint8_t *same;             /* by old id, CONST: same.c */
   bool *over;                /* by old loop: it has an iteration for each position */
   bool carries;              /* some state is not rows by position */
   Value position, positions; /* the first new position, i64[1]; all of them, i64[chunk] */
@@ -116,13 +119,21 @@ bool derive_cumulative(Decode *d, uint32_t id);
 /* Returns what a CONST value is wherever the index along `keys` is above that along `now`; unknown
  * if its elements there differ. */
 Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
-/* Checks that a CONST value has the same elements at the same positions for both lengths. Returns
- * false after a message. Elements that cannot be computed here count as the same. */
-bool decode_same(Decode *d, uint32_t id);
 /* Finds the number that all elements of a CONST value are. */
 bool decode_is_uniform(const Decode *d, uint32_t id, double *out);
 /* Sets `ahead` of an elementwise NOW node. */
 void ahead_of_map(Decode *d, uint32_t id, int keys);
+
+/* Returns false if a CONST mask also excludes the key at the position itself. */
+bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
+/* Returns an element of a CONST value or of one of the twin; unknown if weights decide it. */
+Maybe decode_element(const Decode *d, uint32_t id, const int64_t at[MAX_RANK]);
+
+/* ---- same.c ---- */
+
+/* Checks that the CONST inputs of a node have the same elements at the same positions for both
+ * lengths. Returns false after a message. */
+bool decode_inputs_same(Decode *d, uint32_t id);
 
 /* ---- value.c ---- */
 

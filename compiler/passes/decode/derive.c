@@ -85,7 +85,6 @@ static Value aligned(Decode *d, uint32_t id, uint32_t i, uint32_t rank, uint32_t
   bool lacks = axis < 0 || x->dim[axis] == 1;
   if (own->kind == NOW && (int)own->now != axis) return decode_whole(d, v.id);
   if (own->kind == NOW) return decode_now(d, v.id);
-  if (!decode_same(d, v.id)) return (Value){0};
   return lacks ? d->map[v.id] : decode_pick(d, v.id, (uint32_t)axis);
 }
 
@@ -346,7 +345,6 @@ static bool derive_product(Decode *d, uint32_t id)
     }
     if (y->kind == NOW) return derive_scores(d, id, &b);
     if (!is_plain(d, n->in[1])) return refuse_op(d, id);
-    if (!decode_same(d, n->in[1].id)) return false;
     uint32_t now = x->now == a.row && n->op == OP_gemm ? n->rank - 2u : x->now;
     in[0] = decode_now(d, n->in[0].id);
     return finish(d, id, in, now, x->outer);
@@ -382,9 +380,10 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
   Maybe ahead = {0};
   if (x->kind == NOW && x->now == 2) ahead = x->ahead;
   if (x->kind == CONST && query && key) ahead = ahead_of_const(d, v.id, 2, 3);
+  bool empty = mask->dtype != AMPC_BOOL && ahead.v > -INFINITY && x->kind == CONST;
+  if (empty && !ahead_leaves_own(d, v.id, 2, 3)) ahead.known = false;
   *causal = *causal || excludes(mask, ahead);
   if (x->kind == NOW) return x->now == 3 ? decode_whole(d, v.id) : decode_now(d, v.id);
-  if (!decode_same(d, v.id)) return (Value){0};
   return query ? decode_pick(d, v.id, 2) : d->map[v.id];
 }
 
@@ -393,15 +392,15 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
 static Value whole_keys(Decode *d, uint32_t id)
 {
   const Node *old = &d->old[id];
-  if (d->info[id].kind == CONST || d->whole[id].id || !is_cpu_target(d->c))
-    return decode_whole(d, id);
+  if (d->info[id].kind == CONST || !is_cpu_target(d->c)) return decode_whole(d, id);
+  if (d->keys[id].id) return d->keys[id];
   int64_t block = ATTENTION_BLOCK, blocks = (old->dim[1] + block - 1) / block;
   int64_t dim[] = {old->dim[0], blocks, old->dim[2], old->dim[3], block};
   Value x = decode_now(d, id);
   if (!x.id || d->info[id].early || old->dim[1] != d->length) return decode_whole(d, id);
-  d->whole[id] = decode_state(d, id, old->dtype, dim, 5);
-  decode_store(d, id, d->whole[id], x, 1);
-  return d->whole[id];
+  d->keys[id] = decode_state(d, id, old->dtype, dim, 5);
+  decode_store(d, id, d->keys[id], x, 1);
+  return d->keys[id];
 }
 
 static bool derive_attention(Decode *d, uint32_t id)
@@ -483,7 +482,8 @@ static bool derive_source(Decode *d, uint32_t id)
   return true;
 }
 
-static bool derive_cast(Decode *d, uint32_t id)
+/* The value itself, perhaps in another type. */
+static bool derive_same(Decode *d, uint32_t id)
 {
   const Info *from = info_of(d, d->old[id].in[0]);
   return derive_view(d, id, from->now, from->outer);
@@ -494,9 +494,9 @@ static bool derive_now(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   switch (op_of(n)->tmpl) {
   case TMPL_alias:
-    return n->op == OP_reshape ? derive_reshape(d, id) : derive_broadcast(d, id);
+    return n->op == OP_reshape ? derive_reshape(d, id) : derive_same(d, id);
   case TMPL_map:
-    return op_has(n, T_casts) ? derive_cast(d, id) : derive_broadcast(d, id);
+    return op_has(n, T_casts) ? derive_same(d, id) : derive_broadcast(d, id);
   case TMPL_move:
     return derive_move(d, id);
   case TMPL_row:
@@ -509,6 +509,18 @@ static bool derive_now(Decode *d, uint32_t id)
     if (op_has(n, T_along)) return derive_along(d, id);
     return op_has(n, T_tiles) ? derive_attention(d, id) : refuse_op(d, id);
   }
+}
+
+/* A value of the last position: all that it is combined with belongs to no position. */
+static bool derive_last(Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id];
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (is_now(d, n, i)) return decode_looks_ahead(d, n, "a value of the last position");
+    if (n->in[i].id && info_of(d, n->in[i])->kind == CONST && !is_plain(d, n->in[i]))
+      return refuse_op(d, id);
+  }
+  return keep(d, id, LAST);
 }
 
 /* Refuses attributes that depend on the number of tokens, such as a scale of 1 / S. */
@@ -536,8 +548,8 @@ bool derive_node(Decode *d, uint32_t id)
   if (attr_find(op_of(n), "check", &check)) return derive_check(d, id);
   if (n->loop) return derive_in_loop(d, id);
   if (op_has(n, T_crosses)) return derive_crossing(d, id);
-  if (any_of(d, n, LAST))
-    return any_of(d, n, NOW) ? decode_looks_ahead(d, n, "a value of the last position")
-                             : keep(d, id, LAST);
-  return any_of(d, n, NOW) ? derive_now(d, id) : keep(d, id, CONST);
+  if (!any_of(d, n, NOW) && !any_of(d, n, LAST)) return keep(d, id, CONST);
+  if (!decode_inputs_same(d, id)) return false;
+  if (any_of(d, n, LAST)) return derive_last(d, id);
+  return derive_now(d, id);
 }

@@ -48,6 +48,7 @@ static bool derive_carry(Decode *d, uint32_t id)
   Value first = d->map[n->in[0].id];
   if (!counts_positions(d, (uint16_t)attr_int(n, "loop"))) return add(d, id, &first, CONST);
   if (d->info[n->in[0].id].kind != CONST) return refuse_loop(d, n);
+  if (!decode_inputs_same(d, id)) return false;
   if (of_node(d, n)->reversed) return decode_looks_ahead(d, n, "positions from the last one on");
   d->state[id] = decode_state(d, id, n->dtype, n->dim, n->rank);
   Value in = decode_begins(d, n, first, d->state[id]);
@@ -96,6 +97,7 @@ bool derive_in_loop(Decode *d, uint32_t id)
     tokens = tokens || d->info[n->in[i].id].kind == NOW || d->info[n->in[i].id].kind == LAST;
   }
   bool direct = counts_positions(d, loop);
+  if (over && !decode_inputs_same(d, id)) return false;
   if (direct && n->op == OP_turn) return derive_turn(d, id);
   if (tokens) return refuse_loop(d, n);
   if (direct && n->op == OP_next) return derive_next(d, id);

@@ -1,8 +1,8 @@
 /* Part of pass decode: values that are moved along the positions.
  *
  * Note [early]
- * Padding with `early` rows in front moves a value: its row u then depends on the tokens before
- * position u - early alone, and the chunk at position p computes the rows from p + early on. The
+ * Padding with `early` rows in front moves a value: its row u then depends on the tokens up to
+ * position u - early, and the chunk at position p computes the rows from p + early on. The
  * first `early` rows depend on no token. If all of them are one number, it is `first`. Slices move
  * rows back, and windows of convolutions, which end at the newest row, too. Rows that are before
  * those of the chunk are state: the last rows of the call before, at position 0 the number. No
@@ -10,6 +10,18 @@
 #include "decode.h"
 #include <math.h>
 #include <string.h>
+
+/* Positions that share their axis with something else cannot be moved by rows. */
+static bool refuse_shared(Decode *d, uint32_t id)
+{
+  return decode_refuse(d, &d->old[id], "its positions share an axis with something else",
+                       "keep positions in an axis of their own");
+}
+
+static bool shares_axis(const Decode *d, uint32_t id)
+{
+  return decode_share(d, id, d->info[id].now) != 1;
+}
 
 static Value slice(Decode *d, const Cursor *at, Value v, uint32_t axis, int64_t start, int64_t n)
 {
@@ -59,6 +71,7 @@ static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool i
                     double first)
 {
   if (early < 0) return decode_looks_ahead(d, &d->old[id], "rows after its position");
+  if (shares_axis(d, from)) return refuse_shared(d, id);
   d->info[id] = d->info[from];
   d->info[id].early = early;
   d->info[id].is_first = is_first;
@@ -113,6 +126,9 @@ bool derive_conv(Decode *d, uint32_t id)
       {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
   const Node *n = &d->old[id];
   const Info *x = &d->info[n->in[0].id];
+  if (decode_keys(d, n->in[0].id, x->now) != -1)
+    return decode_looks_ahead(d, n, "keys after its position, which no mask excludes");
+  if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
   if (x->now < 2 || op_has(n, T_gives_image | T_gives_weight))
     return decode_refuse(d, n, "it mixes positions", "convolve along the positions, with stride 1");
   const char *const *word = words[x->now - 2];
@@ -143,6 +159,7 @@ bool derive_cumulative(Decode *d, uint32_t id)
   bool sums = op_has(n, T_linear), plain = attr_find(op_of(n), "reverse", &reverse);
   if (plain && n->attr[reverse].i) return decode_looks_ahead(d, n, "positions after its own");
   bool leaves_out = attr_find(op_of(n), "exclusive", &exclusive) && n->attr[exclusive].i;
+  if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
   bool fits = plain && !leaves_out && !x->early && d->old[n->in[0].id].dtype == n->dtype;
   if (!fits)
     return decode_refuse(d, n, "it is not known what it reads of earlier positions",
