@@ -304,7 +304,7 @@ static void check_optimizers(bool rewrite)
   arena_destroy(arena);
 }
 
-/* Checks nodes that a job contains only on request: the probes and norms of a step. */
+/* Checks nodes that a job contains only on request: the probes and norms of a step, a decoder. */
 static void check_requested(bool rewrite)
 {
   static const char text[] =
@@ -316,6 +316,13 @@ static void check_requested(bool rewrite)
       "train x in d() with batch=32 { minimize net(x).sum() with opt, other }\n";
   check_text_with("probes", text, (Options){.probe_every = 1}, rewrite);
   check_text_with("norms", text, (Options){.norms = true}, rewrite);
+  static const char decoder[] = "dim S(max=128)\nmodel net = Embedding(64, 64)\n"
+                                "def heads(x) { return x.unflatten(2, [4, 16]).transpose(1, 2) }\n"
+                                "infer next(ids: i64[1, S]) {\n  x = heads(net(ids))\n"
+                                "  return scaled_dot_product_attention(x, x, x, "
+                                "is_causal=true).transpose(1, 2).flatten(2)\n}\n";
+  check_text_with("decoder", decoder,
+                  (Options){.infer_block = "next", .decode = true, .text_to = 128}, rewrite);
 }
 
 static void check_coverage(void)
