@@ -48,7 +48,7 @@ static ampc_status run_block(Arena *a, TestRun *run, Built *b)
 
 /* Returns the larger of `worst` and the error in units of 256 ulps of the largest logit: products
  * of one row may sum in another order than those of many. */
-static double compare(double worst, const float *got, const float *want)
+static double text_error(double worst, const float *got, const float *want)
 {
   float most = 0;
   for (int i = 0; i < WORDS; i++) most = fmaxf(most, fabsf(want[i]));
@@ -69,7 +69,7 @@ static ampc_status run_decoder(Arena *a, TestRun *run, Built *b)
   ampc_status status = ampc_sequence_begin(b->rt, &s);
   for (int64_t done = 0, n = PROMPT; done < TOKENS && !status; done += n, n = 1) {
     status = ampc_sequence_next(s, token + done, n, logits);
-    worst = compare(worst, logits, block_logits + (done + n - 1) * WORDS);
+    worst = text_error(worst, logits, block_logits + (done + n - 1) * WORDS);
   }
   ampc_sequence_end(s);
   if (!status) test_report(run, OP_store, PROOF_forward, AMPC_F32, worst, "logits token by token");

@@ -86,7 +86,7 @@ Node decode_copy(Decode *d, uint32_t id, const Value *in, int now)
   int64_t dim[MAX_RANK];
   uint32_t at;
   n.in = arena_array(d->c->arena, Value, n.n_in ? n.n_in : 1);
-  memcpy(n.in, in, n.n_in * sizeof *in);
+  if (n.n_in) memcpy(n.in, in, n.n_in * sizeof *in);
   n.block = d->block;
   n.loop = d->loops[n.loop];
   n.origin = n.after = (Value){0};
