@@ -112,7 +112,7 @@ static void columns(const Row *o, int64_t first, int64_t n, float *sum)
     (wide ? any_machine_f32_columns : any_machine_bf16_columns)(o, first, n, sum);
 }
 
-/* Adds C or the bias, applies relu, and stores n columns from column j on. */
+/* Adds C and the bias, and stores n columns from column j on. */
 static void store(const Row *o, int64_t j, int64_t n, float *sum)
 {
   const ampc_gemm *g = o->g;

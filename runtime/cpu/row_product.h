@@ -5,5 +5,5 @@
 
 /* True for a product of one row and a matrix that does not stay in the caches. */
 bool row_product_takes(const ampc_gemm *g);
-/* C = A B, with bias and relu. Each column is one sum in a fixed order. */
+/* C = A B, or C + A B, with a bias. Each column is one sum in a fixed order. */
 void row_product_run(Pool *pool, const ampc_gemm *g, const GemmOperands *at);

@@ -53,7 +53,7 @@ static Maybe moved(const Decode *d, const Node *n, const Element *p)
   return element(d, n->in[0].id, &own);
 }
 
-static Maybe element(const Decode *d, uint32_t id, const Element *p)
+static Maybe compute_element(const Decode *d, uint32_t id, const Element *p)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
@@ -67,24 +67,50 @@ static Maybe element(const Decode *d, uint32_t id, const Element *p)
   return maybe_of_code(n, in, (double)flat(n, p));
 }
 
-bool decode_is_uniform(const Decode *d, uint32_t id, double *out)
+/* A node that many others read is asked for the same element again and again. */
+static Maybe element(const Decode *d, uint32_t id, const Element *p)
+{
+  Seen *seen = &d->seen[id];
+  size_t bytes = d->old[id].rank * sizeof *p->at;
+  if (seen->set && memcmp(seen->at, p->at, bytes) == 0) return seen->v;
+  Maybe v = compute_element(d, id, p);
+  memcpy(seen->at, p->at, bytes);
+  seen->set = true;
+  return seen->v = v;
+}
+
+static Maybe uniform(const Decode *d, uint32_t id);
+
+static Maybe compute_uniform(const Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (op_has(n, T_literal)) *out = attr_as_number(n, 0);
-  if (op_has(n, T_literal)) return true;
-  if (!n->n_in || op_of(n)->code.uses_index) return false;
+  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0)};
+  if (!n->n_in || op_of(n)->code.uses_index) return (Maybe){0};
   bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_permutes | T_repeats | T_strided);
-  if (view) return decode_is_uniform(d, n->in[0].id, out);
-  if (op_of(n)->tmpl != TMPL_map) return false;
+  if (view) return uniform(d, n->in[0].id);
+  if (op_of(n)->tmpl != TMPL_map) return (Maybe){0};
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!op_of(n)->code.reads_element[i]) continue;
-    in[i].known = decode_is_uniform(d, n->in[i].id, &in[i].v);
-    if (!in[i].known) return false;
+    in[i] = uniform(d, n->in[i].id);
+    if (!in[i].known) return (Maybe){0};
   }
-  Maybe v = maybe_of_code(n, in, 0);
-  *out = v.v;
-  return v.known;
+  return maybe_of_code(n, in, 0);
+}
+
+static Maybe uniform(const Decode *d, uint32_t id)
+{
+  Seen *seen = &d->seen[id];
+  if (!seen->looked) seen->all = compute_uniform(d, id);
+  seen->looked = true;
+  return seen->all;
+}
+
+bool decode_is_uniform(const Decode *d, uint32_t id, double *out)
+{
+  Maybe all = uniform(d, id);
+  *out = all.v;
+  return all.known;
 }
 
 Maybe decode_element(const Decode *d, uint32_t id, const int64_t at[MAX_RANK])

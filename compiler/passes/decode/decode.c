@@ -38,8 +38,9 @@ bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 {
   diag_error(d->c, E614, n->span, "this looks ahead: it reads %s", what);
   return diag_help(d->c, "a token must depend on the tokens before it alone: a causal mask "
-                         "(`is_causal=true`), padding in front only, no mean over all tokens; if "
-                         "it does, `amp infer --no-cache` computes it from all of them");
+                         "(`is_causal=true`), padding in front only, no mean over all tokens. If "
+                         "it does so here, `amp infer --no-cache` computes each token from all "
+                         "tokens before it");
 }
 
 bool decode_depends(Decode *d, uint32_t id)
@@ -50,10 +51,33 @@ bool decode_depends(Decode *d, uint32_t id)
 
 /* ---- positions ---- */
 
+const Node *decode_twin(const Decode *d, uint32_t id)
+{
+  return &d->old[id - d->first + d->twin];
+}
+
+bool decode_same_numbers(const Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id], *m = decode_twin(d, id);
+  const OpSignature *sig = &op_of(n)->signature;
+  for (uint32_t i = 0; i < sig->n_attrs; i++)
+    if (sig->attr[i].kind == ATTR_float && memcmp(&n->attr[i], &m->attr[i], sizeof n->attr[i]) != 0)
+      return false;
+  return true;
+}
+
+uint64_t decode_worked_axes(const Node *n)
+{
+  uint64_t axes;
+  uint32_t at;
+  if (op_axes(n, &axes)) return axes ? axes : ~0ull;
+  return attr_find(op_of(n), "dim", &at) ? 1ull << n->attr[at].i : ~0ull;
+}
+
 /* Compares the axis with that of the twin: size = share * length + rest. */
 int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis)
 {
-  const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
+  const Node *n = &d->old[id], *m = decode_twin(d, id);
   int64_t more = n->dim[axis] - m->dim[axis], share = more / (d->length - d->other);
   if (!more) return 0;
   int64_t rest = n->dim[axis] - share * d->length;
@@ -235,7 +259,7 @@ static bool blocks_fit(Decode *d, uint32_t n_old)
 {
   bool good = n_old - d->twin == d->end - d->first;
   for (uint32_t id = d->first; id < d->end && good; id++) {
-    const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
+    const Node *n = &d->old[id], *m = decode_twin(d, id);
     good = n->op == m->op && n->rank == m->rank && n->n_in == m->n_in;
     int64_t more = d->g->loops.at[n->loop].count - d->g->loops.at[m->loop].count;
     d->over[n->loop] |= more != 0;
@@ -301,6 +325,7 @@ bool pass_decode(Compile *c)
   d.twin = d.end;
   d.info = arena_array(c->arena, Info, r.n_old);
   d.same = arena_array(c->arena, uint8_t, r.n_old);
+  d.seen = arena_array(c->arena, Seen, r.n_old);
   d.first_state = g->params.n;
   d.length = g->sources.at[g->blocks.at[0].first_source].dim[1];
   d.other = g->sources.at[g->blocks.at[1].first_source].dim[1];

@@ -37,26 +37,33 @@ typedef struct Info {
   double first;
 } Info;
 
+typedef struct Seen {   /* what is known of the elements of a value */
+  bool set, looked;     /* `v` was computed, `all` was */
+  int64_t at[MAX_RANK]; /* the index of v, the element computed last */
+  Maybe v, all;         /* all: the number that all elements are */
+} Seen;
+
 typedef struct Decode {
   Compile *c;
   Graph *g;
-  const Node *old; /* the nodes before the pass */
-  uint32_t first, end,
-      twin;              /* nodes of the block are [first, end); those of the twin begin at twin */
-  int64_t length, other; /* positions of the block, of the twin */
-  int64_t chunk;         /* new positions of the program that is being made */
-  uint16_t block;        /* its block */
-  Info *info;            /* the rest: by old id */
-  Value *map;            /* the new value: CONST of all positions, else of the new ones */
-  Value *whole;          /* NOW: all positions up to now; 0: not needed so far */
-  Value *keys;           /* keys of attention: the same, in blocks */
-  Value *settled;        /* NOW with rows in front: the rows at the new positions; the same */
-  Value *picked[MAX_RANK]; /* CONST: the new positions along that axis; 0: not needed so far */
-  Value *state;            /* of a carry: the buffer with its value after the last call */
-  uint32_t first_state,
-      n_states;              /* of the parameters: buffers; those that the program has so far */
+  const Node *old;           /* the nodes before the pass */
+  uint32_t first, end;       /* nodes of the block */
+  uint32_t twin;             /* the first node of the twin */
+  int64_t length, other;     /* positions of the block, of the twin */
+  int64_t chunk;             /* new positions of the program that is being made */
+  uint16_t block;            /* its block */
+  Info *info;                /* the rest: by old id */
+  Value *map;                /* the new value: CONST of all positions, else of the new ones */
+  Value *whole;              /* NOW: all positions up to now; 0: not needed so far */
+  Value *keys;               /* keys of attention: the same, in blocks */
+  Value *settled;            /* NOW with rows in front: the rows at the new positions; the same */
+  Value *picked[MAX_RANK];   /* CONST: the new positions along that axis; 0: not needed so far */
+  Value *state;              /* of a carry: the buffer with its value after the last call */
+  uint32_t first_state;      /* of the parameters: buffers */
+  uint32_t n_states;         /* buffers that the program has so far */
   uint16_t *loops;           /* by old loop: the loop in the new block; 0: none yet */
   uint8_t *same;             /* by old id, CONST: same.c */
+  Seen *seen;                /* by old id, also of the twin: ahead.c */
   bool *over;                /* by old loop: it has an iteration for each position */
   bool carries;              /* some state is not rows by position */
   Value position, positions; /* the first new position, i64[1]; all of them, i64[chunk] */
@@ -71,6 +78,11 @@ bool decode_depends(Decode *d, uint32_t id); /* a number depends on the number o
 /* Returns how often the axis has all positions: 0: it has none; 1: S, or some more or less; 4: 4 S.
  * -1: as no step could divide it. */
 int64_t decode_share(const Decode *d, uint32_t id, uint32_t axis);
+const Node *decode_twin(const Decode *d, uint32_t id);
+/* Whether the attributes that are floats are those of the twin. */
+bool decode_same_numbers(const Decode *d, uint32_t id);
+/* Returns the axes that a row op or an op along an axis reduces or joins, a bit each. */
+uint64_t decode_worked_axes(const Node *n);
 /* Returns the axis of positions other than `now`; -1: none; -2: several. */
 int decode_keys(const Decode *d, uint32_t id, uint32_t now);
 /* Returns the cursor for a node beside the old node. */

@@ -256,21 +256,13 @@ static bool derive_move(Decode *d, uint32_t id)
 
 /* ---- rows ---- */
 
-static uint64_t worked_axes(const Node *n)
-{
-  uint64_t axes;
-  if (op_axes(n, &axes)) return axes ? axes : ~0ull;
-  uint32_t at;
-  return attr_find(op_of(n), "dim", &at) ? 1ull << n->attr[at].i : ~0ull;
-}
-
 static bool derive_row(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   if (!is_now(d, n, 0)) return refuse_op(d, id);
   const Node *x = &d->old[n->in[0].id];
   const Info *from = info_of(d, n->in[0]);
-  uint64_t worked = worked_axes(n);
+  uint64_t worked = decode_worked_axes(n);
   int keys = decode_keys(d, n->in[0].id, from->now);
   if (worked >> from->now & 1) return decode_looks_ahead(d, n, "all positions");
   bool over_keys = keys >= 0 && worked >> keys & 1;
@@ -523,17 +515,6 @@ static bool derive_last(Decode *d, uint32_t id)
   return keep(d, id, LAST);
 }
 
-/* Refuses attributes that depend on the number of tokens, such as a scale of 1 / S. */
-static bool same_numbers(Decode *d, uint32_t id)
-{
-  const Node *n = &d->old[id], *m = &d->old[id - d->first + d->twin];
-  const OpSignature *sig = &op_of(n)->signature;
-  for (uint32_t i = 0; i < sig->n_attrs && n->n_in; i++)
-    if (sig->attr[i].kind == ATTR_float && memcmp(&n->attr[i], &m->attr[i], sizeof n->attr[i]) != 0)
-      return decode_depends(d, id);
-  return true;
-}
-
 bool derive_node(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -541,7 +522,7 @@ bool derive_node(Decode *d, uint32_t id)
     return decode_refuse(d, n, "it draws random numbers", "an infer block of a decoder draws none");
   for (uint32_t i = 0; i < n->rank; i++)
     if (any_of(d, n, NOW) && decode_share(d, id, i) < 0) return refuse_op(d, id);
-  if (!same_numbers(d, id)) return false;
+  if (n->n_in && !decode_same_numbers(d, id)) return decode_depends(d, id); /* a scale of 1 / S */
   if (n->op == OP_source) return derive_source(d, id);
   if (n->op == OP_output) return derive_output(d, id);
   uint32_t check;

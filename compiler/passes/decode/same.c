@@ -11,11 +11,6 @@
 /* Kept for each value: SAME or OTHER, and whether its numbers fit. */
 enum { UNSEEN, SAME, OTHER, FITS = 4, FITS_NOT = 8, LOOKS = 5 };
 
-static uint32_t twin_of(const Decode *d, uint32_t id)
-{
-  return id - d->first + d->twin;
-}
-
 /* Whether a number is the same for both lengths, or the length. */
 static bool literal_fits(const Decode *d, const Node *n, const Node *m)
 {
@@ -27,7 +22,7 @@ static bool literal_fits(const Decode *d, const Node *n, const Node *m)
  * OTHER if some differ, UNSEEN if they are not known. */
 static int compare_elements(const Decode *d, uint32_t id)
 {
-  const Node *n = &d->old[id], *m = &d->old[twin_of(d, id)];
+  const Node *n = &d->old[id], *m = decode_twin(d, id);
   uint32_t places = 1;
   for (uint32_t k = 0; k < n->rank; k++) places *= LOOKS;
   for (uint32_t i = 0; i < places; i++) {
@@ -37,7 +32,7 @@ static int compare_elements(const Decode *d, uint32_t id)
       at[k] = look < 3 ? look : look == 3 ? size / 2 : size - 1;
       if (at[k] >= size) at[k] = size - 1;
     }
-    Maybe a = decode_element(d, id, at), b = decode_element(d, twin_of(d, id), at);
+    Maybe a = decode_element(d, id, at), b = decode_element(d, id - d->first + d->twin, at);
     if (!a.known || !b.known) return UNSEEN;
     if (a.v != b.v && (a.v == a.v || b.v == b.v)) return OTHER;
   }
@@ -54,23 +49,15 @@ static uint32_t positions_of(const Decode *d, uint32_t id)
 /* Whether the op reads its inputs at the same positions for both lengths. */
 static bool op_fits(const Decode *d, uint32_t id)
 {
-  const Node *n = &d->old[id], *m = &d->old[twin_of(d, id)];
-  const OpSignature *sig = &op_of(n)->signature;
+  const Node *n = &d->old[id];
   OpTemplate tmpl = op_of(n)->tmpl;
-  uint64_t worked = 0;
-  uint32_t at;
-  for (uint32_t i = 0; i < sig->n_attrs; i++)
-    if (sig->attr[i].kind == ATTR_float && memcmp(&n->attr[i], &m->attr[i], sizeof n->attr[i]) != 0)
-      return false;
+  if (!decode_same_numbers(d, id)) return false;
   if (tmpl == TMPL_leaf || tmpl == TMPL_alias || tmpl == TMPL_map) return true;
-  if (n->op == OP_slice) return attr_int(n, "start") == attr_int(m, "start");
+  if (n->op == OP_slice) return attr_int(n, "start") == attr_int(decode_twin(d, id), "start");
   if (op_has(n, T_permutes | T_repeats) || n->op == OP_cat || n->op == OP_index_select) return true;
   if (tmpl == TMPL_gemm)
     return positions_of(d, id) == positions_of(d, n->in[0].id) + positions_of(d, n->in[1].id);
-  if (op_axes(n, &worked))
-    worked = worked ? worked : ~0ull;
-  else
-    worked = attr_find(op_of(n), "dim", &at) ? 1ull << n->attr[at].i : ~0ull;
+  uint64_t worked = decode_worked_axes(n);
   for (uint32_t i = 0; i < n->n_in; i++)
     for (uint32_t k = 0; n->in[i].id && k < d->old[n->in[i].id].rank; k++)
       if (worked >> k & 1 && decode_share(d, n->in[i].id, k)) return false;
@@ -82,7 +69,7 @@ static bool literals_fit(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   if (d->same[id] & (FITS | FITS_NOT)) return d->same[id] & FITS;
-  bool fit = !op_has(n, T_literal) || literal_fits(d, n, &d->old[twin_of(d, id)]);
+  bool fit = !op_has(n, T_literal) || literal_fits(d, n, decode_twin(d, id));
   for (uint32_t i = 0; i < n->n_in && fit; i++) fit = !n->in[i].id || literals_fit(d, n->in[i].id);
   d->same[id] |= fit ? FITS : FITS_NOT;
   return fit;

@@ -8,6 +8,7 @@
  * those of the chunk are state: the last rows of the call before, at position 0 the number. No
  * value moves to the other side, where rows would depend on later tokens. */
 #include "decode.h"
+#include "compiler/rules/rules.h"
 #include <math.h>
 #include <string.h>
 
@@ -105,7 +106,7 @@ bool derive_prefix(Decode *d, uint32_t id)
   uint32_t last = n->in[n->n_in - 1].id;
   const Info *x = &d->info[last];
   int64_t early = x->early, axis = attr_int(n, "dim");
-  double first = x->first, one;
+  double first = x->first, one = 0;
   bool same = x->early == 0 || x->is_first, any = x->early > 0;
   for (uint32_t i = 0; i + 1u < n->n_in; i++) {
     if (d->info[n->in[i].id].kind != CONST || decode_share(d, n->in[i].id, (uint32_t)axis))
@@ -122,8 +123,7 @@ bool derive_prefix(Decode *d, uint32_t id)
 /* A convolution along the positions: the rows before the chunk are its padding at first. */
 bool derive_conv(Decode *d, uint32_t id)
 {
-  static const char *const words[][3] = {
-      {"stride0", "pad0", "dil0"}, {"stride1", "pad1", "dil1"}, {"stride2", "pad2", "dil2"}};
+  static const char *const pads[] = {"pad0", "pad1", "pad2"};
   const Node *n = &d->old[id];
   const Info *x = &d->info[n->in[0].id];
   if (decode_keys(d, n->in[0].id, x->now) != -1)
@@ -131,11 +131,10 @@ bool derive_conv(Decode *d, uint32_t id)
   if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
   if (x->now < 2 || op_has(n, T_gives_image | T_gives_weight))
     return decode_refuse(d, n, "it mixes positions", "convolve along the positions, with stride 1");
-  const char *const *word = words[x->now - 2];
-  int64_t taps = d->old[n->in[1].id].dim[x->now], dilation = attr_int(n, word[2]);
-  int64_t rows = (taps - 1) * dilation, pad = attr_int(n, word[1]), early = x->early + pad - rows;
+  Window w = rule_window(n, x->now - 2, d->old[n->in[1].id].dim[x->now]);
+  int64_t rows = (w.kernel - 1) * w.dilation, early = x->early + w.pad - rows;
   bool known = rows <= x->early ? x->is_first : !x->early || (x->is_first && x->first == 0);
-  if (attr_int(n, word[0]) != 1)
+  if (w.stride != 1)
     return decode_refuse(d, n, "its stride is not 1", "convolve along the positions with stride 1");
   if (early < 0) return decode_looks_ahead(d, n, "rows after its position");
   if (rows && !known)
@@ -143,7 +142,7 @@ bool derive_conv(Decode *d, uint32_t id)
   Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id], d->map[n->in[2].id]};
   if (rows) in[0] = with_earlier(d, id, in[0], x->now, rows, x->early ? x->first : 0);
   Node copy = decode_copy(d, id, in, -1);
-  attr_set_int(&copy, word[1], 0);
+  attr_set_int(&copy, pads[x->now - 2], 0);
   d->info[id] = (Info){.kind = NOW, .now = x->now, .outer = 1, .early = early};
   d->map[id] = decode_add(d, id, &copy);
   return d->map[id].id != 0;
