@@ -263,6 +263,11 @@ ampc_status ampc_sequence_begin(ampc_runtime *rt, ampc_sequence **out);
  * type. The text has at most ampc_block.context tokens. AMPC_BAD_USAGE changes nothing; after
  * another failure, a text of a net with a carried state must be rewound to 0. */
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits);
+/* Appends one token to each of n different texts of one runtime, in one step: the weights are read
+ * once for all of them. The texts may differ in length. logits: for each text, as above. If it
+ * fails, no text has changed, except as above. */
+ampc_status ampc_sequences_next(ampc_sequence *const *s, uint32_t n, const int64_t *token,
+                                void *const *logits);
 /* Forgets all tokens but the first n. A net with a carried state, such as an LSTM, can only forget
  * all of them. */
 ampc_status ampc_sequence_rewind(ampc_sequence *s, int64_t n);

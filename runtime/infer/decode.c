@@ -156,3 +156,13 @@ ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n
   if (status) s->done = end - n;
   return status;
 }
+
+ampc_status ampc_sequences_next(ampc_sequence *const *s, uint32_t n, const int64_t *token,
+                                void *const *logits)
+{
+  NEEDS(s && n && token && logits);
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < n && !status; i++)
+    status = ampc_sequence_next(s[i], &token[i], 1, logits[i]);
+  return status;
+}
