@@ -192,7 +192,7 @@ static void *const *addresses_in(ampc_runtime *rt, const BoundCommand *b, int64_
 {
   ampc_operand room[COMMAND_OPERANDS];
   const ampc_operand *o;
-  if (t == 0 && rt->half == 0 && rt->member == 0 && !rt->cache) return b->at;
+  if (t == 0 && rt->half == 0 && rt->member == 0 && !rt->moved_spaces) return b->at;
   uint32_t n = ampc_command_operands(b->command, room, &o);
   for (uint32_t i = 0; i < n; i++)
     rt->moved[i] = o[i].at.space == AMPC_NONE

@@ -43,6 +43,10 @@ typedef struct DeviceOps {
   ampc_status (*fill)(Device *d, void *to, uint8_t value, int64_t bytes);
   ampc_status (*launch)(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                         void *const *args);
+  /* The same launch for `rows` lists of arguments, one after the other in `args`. NULL: `launch` is
+   * called for each. */
+  ampc_status (*launch_rows)(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
+                             void *const *args, uint32_t rows);
   ampc_status (*gemm)(Device *d, const ampc_gemm *g, const GemmOperands *at);
   ampc_status (*conv)(Device *d, const ampc_conv *c, const ConvOperands *at);
   /* Lets the library compute what a kernel would. *out_done is false if the library cannot compute

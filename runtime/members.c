@@ -81,8 +81,9 @@ void members_turn(ampc_runtime *rt, uint32_t member)
   rt->member = member;
   for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
     if (rt->base[s]) rt->space[s] = rt->base[s] + member * rt->apart[s];
-  if (rt->cache) rt->space[AMPC_CACHE] = rt->cache;
   if (rt->base[AMPC_INPUT]) rt->space[AMPC_INPUT] += rt->half * rt->input_step;
+  for (int s = AMPC_CACHE; s <= AMPC_WORK; s++)
+    if (rt->instead[s]) rt->space[s] = rt->instead[s];
 }
 
 ampc_status members_fill(ampc_runtime *rt, ampc_space s)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "infer/rows.h"
 #include "members.h"
 #include "runtime/plan/attention.h"
 #include "common/level.h"
@@ -203,6 +204,7 @@ void ampc_free(ampc_runtime *rt)
   if (!rt) return;
   Device *d = rt->device;
   if (d) {
+    rows_free(rt);
     for (int s = AMPC_STATE; s < AMPC_SPACE_COUNT; s++)
       if (rt->base[s]) d->ops->release(d, rt->base[s]);
     if (rt->stage) d->ops->release(d, rt->stage);
@@ -467,8 +469,9 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
-  keep_failure(rt, rt->cache ? run_commands(&s) /* a recording has addresses of the first cache */
-                             : ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
+  bool recorded = !rt->moved_spaces || rt->device->host_memory; /* a recording has addresses */
+  keep_failure(rt, recorded ? ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s)
+                            : run_commands(&s));
   profile_since(rt, TIME_step, step_key(block, variants[0]), begin);
   rt->sent += rt->sent_by[key];
   return failed(rt);

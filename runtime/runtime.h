@@ -48,19 +48,22 @@ struct ampc_runtime {
                             between two exchanges */
   bool *unset;           /* ampc_infer_open: parameters without initial values so far; else NULL */
   bool cache_taken;      /* by the first sequence */
-  char *cache;        /* the CACHE of the sequence at work; NULL: the first one, base[AMPC_CACHE] */
-  int half;           /* half of INPUT */
-  int64_t input_step; /* bytes from one half to the next */
-  double waited;      /* seconds that train blocks have waited for data */
-  uint32_t *variants; /* for each member: the variant of its next step */
-  bool collects;      /* all ranks read together, for a checkpoint */
-  uint32_t *next;     /* for each member: the next command of its step, in its list */
-  int64_t *firsts;    /* for each member: ampc_state.first_sample as last written */
-  int64_t sent;       /* bytes that steps have sent to other ranks */
-  int64_t step_sent;  /* by the step whose calls are being made */
-  int64_t *sent_by;   /* by key: by that step. A device may repeat a step without these calls */
-  int64_t *places;    /* for each member: offset of the range that it exchanges now */
-  char *stage;        /* scratch of exchanges: the stage, then what exchange_run() needs */
+  bool moved_spaces;     /* any of `instead` is set */
+  char *instead[AMPC_SPACE_COUNT]; /* of CACHE, INPUT, WORK: addresses that steps use instead of
+                                      `base`, such as the CACHE of the sequence at work, or NULL */
+  struct Rows *rows;               /* infer/rows.h; NULL: not used so far */
+  int half;                        /* half of INPUT */
+  int64_t input_step;              /* bytes from one half to the next */
+  double waited;                   /* seconds that train blocks have waited for data */
+  uint32_t *variants;              /* for each member: the variant of its next step */
+  bool collects;                   /* all ranks read together, for a checkpoint */
+  uint32_t *next;                  /* for each member: the next command of its step, in its list */
+  int64_t *firsts;                 /* for each member: ampc_state.first_sample as last written */
+  int64_t sent;                    /* bytes that steps have sent to other ranks */
+  int64_t step_sent;               /* by the step whose calls are being made */
+  int64_t *sent_by; /* by key: by that step. A device may repeat a step without these calls */
+  int64_t *places;  /* for each member: offset of the range that it exchanges now */
+  char *stage;      /* scratch of exchanges: the stage, then what exchange_run() needs */
   int64_t stage_bytes, scratch_bytes;
   BoundCommand *bound;   /* commands of all steps, one step after the other */
   uint32_t *first_bound; /* index in `bound`, by step_key(); one more entry for the end */

@@ -64,26 +64,34 @@ static ampc_status cpu_fill(Device *d, void *to, uint8_t value, int64_t bytes)
 
 typedef struct Launch {
   ampc_cpu_kernel *kernel;
-  void *const *args;
+  void *const *args; /* of each row */
+  uint32_t n_args, grid;
 } Launch;
 
-static void run_block(void *context, unsigned block, unsigned n_blocks)
+static void run_block(void *context, unsigned part, unsigned n_parts)
 {
   const Launch *l = context;
-  l->kernel(l->args, block, n_blocks);
+  (void)n_parts;
+  l->kernel(l->args + part / l->grid * l->n_args, part % l->grid, l->grid);
+}
+
+static ampc_status cpu_launch_rows(Device *d, const ampc_kernel *kernel, uint32_t grid,
+                                   uint32_t block, void *const *args, uint32_t rows)
+{
+  (void)block; /* a block has one thread here */
+  Launch l = {(ampc_cpu_kernel *)kernel->function, args, kernel->n_args, grid};
+  if (grid * rows == 1) {
+    l.kernel(args, 0, 1);
+  } else {
+    pool_run(cpu_of(d)->pool, run_block, &l, grid * rows);
+  }
+  return AMPC_OK;
 }
 
 static ampc_status cpu_launch(Device *d, const ampc_kernel *kernel, uint32_t grid, uint32_t block,
                               void *const *args)
 {
-  (void)block; /* a block has one thread here */
-  Launch l = {(ampc_cpu_kernel *)kernel->function, args};
-  if (grid == 1) {
-    l.kernel(args, 0, 1);
-  } else {
-    pool_run(cpu_of(d)->pool, run_block, &l, grid);
-  }
-  return AMPC_OK;
+  return cpu_launch_rows(d, kernel, grid, block, args, 1);
 }
 
 static ampc_status cpu_do_gemm(Device *d, const ampc_gemm *g, const GemmOperands *at)
@@ -187,6 +195,7 @@ static const DeviceOps cpu_ops = {
     .copy = cpu_copy,
     .fill = cpu_fill,
     .launch = cpu_launch,
+    .launch_rows = cpu_launch_rows,
     .gemm = cpu_do_gemm,
     .conv = cpu_do_conv,
     .add = cpu_do_add,

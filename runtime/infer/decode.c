@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include "common/needs.h"
 #include "runtime/base/convert.h"
+#include "rows.h"
 #include "runtime/members.h"
-#include "runtime/runtime.h"
+#include "runtime/outside.h"
 
 enum { STEP };
 
@@ -90,7 +91,8 @@ ampc_status ampc_sequence_rewind(ampc_sequence *s, int64_t n)
 /* Makes calls use this cache; NULL: that of the runtime. */
 static void set_cache(ampc_runtime *rt, void *cache)
 {
-  rt->cache = cache;
+  rt->instead[AMPC_CACHE] = cache;
+  rt->moved_spaces = cache != NULL;
   members_turn(rt, rt->member);
 }
 
@@ -139,14 +141,21 @@ static ampc_status check_tokens(const ampc_source *in, const int64_t *token, int
   return AMPC_OK;
 }
 
+static ampc_status check_room(const ampc_sequence *s, int64_t n)
+{
+  const ampc_program *p = s->rt->program;
+  if (n <= p->blocks[STEP].context - s->done) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE, "%lld tokens after %lld; %s is compiled for texts of %lld",
+                   (long long)n, (long long)s->done, p->name, (long long)p->blocks[STEP].context);
+}
+
 ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n, void *logits)
 {
   NEEDS(s && token && n > 0 && logits);
   const ampc_program *p = s->rt->program;
-  if (n > p->blocks[STEP].context - s->done)
-    return ampc_fail(AMPC_BAD_USAGE, "%lld tokens after %lld; %s is compiled for texts of %lld",
-                     (long long)n, (long long)s->done, p->name, (long long)p->blocks[STEP].context);
-  ampc_status status = check_tokens(tokens_of(p, STEP), token, n);
+  ampc_status status = check_room(s, n);
+  if (!status) status = check_tokens(tokens_of(p, STEP), token, n);
+  if (status) return status;
   int64_t end = s->done + n;
   while (s->done < end && !status) {
     int64_t left = end - 1 - s->done;
@@ -157,12 +166,69 @@ ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n
   return status;
 }
 
+/* ---- several texts ---- */
+
+static ampc_status check_texts(ampc_sequence *const *s, uint32_t n, const int64_t *token)
+{
+  const ampc_runtime *rt = s[0] ? s[0]->rt : NULL;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < n && !status; i++) {
+    NEEDS(s[i] && s[i]->rt == rt);
+    for (uint32_t k = 0; k < i; k++)
+      if (s[k] == s[i])
+        return ampc_fail(AMPC_BAD_USAGE, "texts %u and %u of %u are the same one", k, i, n);
+    status = check_room(s[i], 1);
+    if (!status) status = check_tokens(tokens_of(rt->program, STEP), &token[i], 1);
+  }
+  return status;
+}
+
+/* Writes the token and its position, the arguments of a step. */
+static ampc_status write_row(const ampc_sequence *s, uint32_t row, int64_t token)
+{
+  const ampc_source *at = tokens_of(s->rt->program, STEP);
+  number_store(at->dtype, false, s->in, 0, (double)token);
+  ampc_status status = rows_write(s->rt, row, (ampc_ref){AMPC_INPUT, at[0].offset}, s->in,
+                                  ampc_element_size(s->rt->program, at->dtype));
+  if (status) return status;
+  return rows_write(s->rt, row, (ampc_ref){AMPC_INPUT, at[1].offset}, &s->done, sizeof s->done);
+}
+
+static const ampc_output_desc *logits_of(const ampc_program *p)
+{
+  const ampc_output_desc *o = p->outputs;
+  while (o->block != STEP) o++;
+  return o;
+}
+
+static ampc_status run_rows(ampc_sequence *const *s, uint32_t n, const int64_t *token, char **cache)
+{
+  ampc_runtime *rt = s[0]->rt;
+  ampc_status status = rows_reserve(rt, n);
+  for (uint32_t i = 0; i < n && !status; i++) {
+    cache[i] = s[i]->cache ? s[i]->cache : rt->base[AMPC_CACHE];
+    status = write_row(s[i], i, token[i]);
+  }
+  if (!status) status = runtime_set_call(rt, rt->calls++);
+  if (!status) status = rows_run(rt, STEP, n, cache);
+  if (!status) status = ampc_wait(rt);
+  return status ? status : outside_take(rt);
+}
+
 ampc_status ampc_sequences_next(ampc_sequence *const *s, uint32_t n, const int64_t *token,
                                 void *const *logits)
 {
   NEEDS(s && n && token && logits);
-  ampc_status status = AMPC_OK;
-  for (uint32_t i = 0; i < n && !status; i++)
-    status = ampc_sequence_next(s[i], &token[i], 1, logits[i]);
+  ampc_status status = check_texts(s, n, token);
+  if (status) return status;
+  if (n == 1) return ampc_sequence_next(s[0], token, 1, logits[0]);
+  ampc_runtime *rt = s[0]->rt;
+  char **cache = malloc(n * sizeof *cache);
+  status = cache ? run_rows(s, n, token, cache) : ampc_fail(AMPC_RUN_FAILED, "out of memory");
+  free(cache);
+  const ampc_output_desc *o = logits_of(rt->program);
+  int64_t bytes = ampc_output_elements(o) * ampc_element_size(rt->program, o->dtype);
+  for (uint32_t i = 0; i < n && !status; i++) status = rows_read(rt, i, o->place, logits[i], bytes);
+  for (uint32_t i = 0; i < n && !status; i++) s[i]->done++;
   return status;
 }
