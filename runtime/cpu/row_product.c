@@ -1,8 +1,10 @@
-/* Products of one row.
+/* Products of a few rows.
  *
  * Such a product reads each number of B once, so it takes as long as memory needs to deliver them.
  * oneDNN needs 16-bit operands widened on most processors: that moves five times as many bytes.
- * Here numbers are widened in registers. Columns are shared out to the threads of the pool. */
+ * Here numbers are widened in registers. Columns are shared out to the threads of the pool. A piece
+ * of B that fits in the first cache is multiplied by all rows of A before the next one, each row as
+ * if it were the only one. So the bits of a row do not depend on the other rows. */
 #include "row_product.h"
 #include <string.h>
 #include "common/level.h"
@@ -10,21 +12,26 @@
 #include "runtime/base/convert.h"
 #include "runtime/plan/types.h"
 
-enum { COLUMNS = 256, LEAST = 1 << 16 /* numbers of B */, ROWS = 4 };
+enum { BLOCK = 256, MOST_ROWS = 16 };
+enum { LEAST = 1 << 16 };                  /* numbers of B */
+enum { ROWS = 4, COLUMNS = 8, DEPTH = 4 }; /* of the sums that registers hold */
 
 typedef struct Row {
   const ampc_gemm *g;
   const GemmOperands *at;
-  const float *a; /* A, widened */
-  int64_t blocks; /* of COLUMNS columns */
+  const float *a; /* A in f32: in place, or widened to the workspace */
+  int64_t lda;
+  int64_t blocks; /* of BLOCK columns */
 } Row;
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE     static inline __attribute__((always_inline))
+#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
 
-/* Defines NAME_columns(), which sums `n` columns from column j on. A number of B is `type`; a
- * vector of LANES of them is widened by WIDEN(NAME, pointer). If the columns of B are contiguous,
- * ROWS of them are summed at a time, with one vector of partial sums each; else ROWS rows of B are
- * added to all sums at a time. */
+/* Defines NAME_TYPE_block(), which sums `n` columns from column `first` on, for all rows of A. A
+ * number of B is `type`; a vector of LANES of them is widened by WIDEN(NAME, pointer). dots() takes
+ * columns of B that are contiguous: each sum is a vector of partial sums until its end. WIDE: for
+ * ROWS rows, as many columns as registers allow. Otherwise adds() adds `depth` rows of B, each
+ * multiplied by a number of A, to the sums in memory. */
 #define WIDEN_f32(NAME, p) (*(const NAME##_vector *)(const void *)(p))
 #define WIDEN_bf16(NAME, p)                                                                        \
   ((NAME##_vector)(__builtin_convertvector(*(const NAME##_half *)(const void *)(p), NAME##_word)   \
@@ -45,79 +52,103 @@ static inline float widened(uint16_t x)
   typedef uint32_t NAME##_word __attribute__((vector_size(4 * (LANES))));                          \
   typedef uint16_t NAME##_half __attribute__((vector_size(2 * (LANES)), aligned(2), may_alias));
 
-#define COLUMN_FUNCTIONS(NAME, TYPE, type, ATTRIBUTE, LANES)                                       \
-  ATTRIBUTE INLINE void NAME##_##TYPE##_dots(const float *a, const type *b, int64_t ld, int64_t k, \
-                                             int rows, float *sum)                                 \
+#define COLUMN_FUNCTIONS(NAME, TYPE, type, ATTRIBUTE, LANES, WIDE)                                 \
+  ATTRIBUTE INLINE void NAME##_##TYPE##_dots(const float *a, int64_t lda, const type *b,           \
+                                             int64_t ld, int64_t k, const int rows,                \
+                                             const int columns, float *sum)                        \
   {                                                                                                \
-    NAME##_vector part[ROWS][2] = {0};                                                             \
+    NAME##_vector part[ROWS][COLUMNS] = {0};                                                       \
     int64_t d = 0;                                                                                 \
-    for (; d + 2 * (LANES) <= k; d += 2 * (LANES))                                                 \
-      for (int r = 0; r < rows; r++) {                                                             \
-        part[r][0] += WIDEN_f32(NAME, a + d) * WIDEN_##TYPE(NAME, b + r * ld + d);                 \
-        part[r][1] +=                                                                              \
-            WIDEN_f32(NAME, a + d + (LANES)) * WIDEN_##TYPE(NAME, b + r * ld + d + (LANES));       \
+    for (; d + (LANES) <= k; d += (LANES))                                                         \
+      EACH (c, columns) {                                                                          \
+        NAME##_vector w = WIDEN_##TYPE(NAME, b + c * ld + d);                                      \
+        EACH (r, rows) part[r][c] += WIDEN_f32(NAME, a + r * lda + d) * w;                         \
       }                                                                                            \
-    for (int r = 0; r < rows; r++) {                                                               \
-      NAME##_vector both = part[r][0] + part[r][1];                                                \
-      sum[r] = 0;                                                                                  \
-      for (int64_t x = d; x < k; x++) sum[r] += a[x] * ONE_##TYPE(b[r * ld + x]);                  \
-      for (int x = 0; x < (LANES); x++) sum[r] += both[x];                                         \
-    }                                                                                              \
+    EACH (r, rows)                                                                                 \
+      EACH (c, columns) {                                                                          \
+        float all = 0;                                                                             \
+        for (int64_t x = d; x < k; x++) all += a[r * lda + x] * ONE_##TYPE(b[c * ld + x]);         \
+        for (int x = 0; x < (LANES); x++) all += part[r][c][x];                                    \
+        sum[r * BLOCK + c] = all;                                                                  \
+      }                                                                                            \
   }                                                                                                \
-  ATTRIBUTE INLINE void NAME##_##TYPE##_adds(const float *a, const type *b, int64_t ld, int rows,  \
+  ATTRIBUTE INLINE void NAME##_##TYPE##_adds(const float *a, int64_t lda, const type *b,           \
+                                             int64_t ld, const int rows, const int depth,          \
                                              int64_t n, float *sum)                                \
   {                                                                                                \
     int64_t j = 0;                                                                                 \
     for (; j + (LANES) <= n; j += (LANES)) {                                                       \
-      NAME##_vector s = WIDEN_f32(NAME, sum + j);                                                  \
-      for (int r = 0; r < rows; r++) s += a[r] * WIDEN_##TYPE(NAME, b + r * ld + j);               \
-      *(NAME##_vector *)(void *)(sum + j) = s;                                                     \
+      NAME##_vector s[ROWS];                                                                       \
+      EACH (r, rows) s[r] = WIDEN_f32(NAME, sum + r * BLOCK + j);                                  \
+      EACH (d, depth) {                                                                            \
+        NAME##_vector w = WIDEN_##TYPE(NAME, b + d * ld + j);                                      \
+        EACH (r, rows) s[r] += a[r * lda + d] * w;                                                 \
+      }                                                                                            \
+      EACH (r, rows) *(NAME##_vector *)(void *)(sum + r * BLOCK + j) = s[r];                       \
     }                                                                                              \
     for (; j < n; j++)                                                                             \
-      for (int r = 0; r < rows; r++) sum[j] += a[r] * ONE_##TYPE(b[r * ld + j]);                   \
+      EACH (r, rows)                                                                               \
+        EACH (d, depth) sum[r * BLOCK + j] += a[r * lda + d] * ONE_##TYPE(b[d * ld + j]);          \
   }                                                                                                \
-  ATTRIBUTE static void NAME##_##TYPE##_columns(const Row *o, int64_t first, int64_t n,            \
-                                                float *sum)                                        \
+  ATTRIBUTE static void NAME##_##TYPE##_block(const Row *o, int64_t first, int64_t n, float *sum)  \
   {                                                                                                \
     const ampc_gemm *g = o->g;                                                                     \
     const type *b = (const type *)o->at->b + first * (g->trans_b ? g->ldb : 1);                    \
-    int64_t ld = g->ldb, k = g->k, j = 0, d = 0;                                                   \
-    for (; g->trans_b && j + ROWS <= n; j += ROWS)                                                 \
-      NAME##_##TYPE##_dots(o->a, b + j * ld, ld, k, ROWS, sum + j);                                \
-    for (; g->trans_b && j < n; j++) NAME##_##TYPE##_dots(o->a, b + j * ld, ld, k, 1, sum + j);    \
+    int64_t lda = o->lda, ld = g->ldb, k = g->k, j = 0, d = 0, i;                                  \
+    for (; g->trans_b && j + COLUMNS <= n; j += COLUMNS) {                                         \
+      for (i = 0; i + ROWS <= g->m; i += ROWS)                                                     \
+        for (int c = 0; c < COLUMNS; c += (WIDE))                                                  \
+          NAME##_##TYPE##_dots(o->a + i * lda, lda, b + (j + c) * ld, ld, k, ROWS, WIDE,           \
+                               sum + i * BLOCK + j + c);                                           \
+      for (; i < g->m; i++)                                                                        \
+        NAME##_##TYPE##_dots(o->a + i * lda, lda, b + j * ld, ld, k, 1, COLUMNS,                   \
+                             sum + i * BLOCK + j);                                                 \
+    }                                                                                              \
+    for (; g->trans_b && j < n; j++)                                                               \
+      for (i = 0; i < g->m; i++)                                                                   \
+        NAME##_##TYPE##_dots(o->a + i * lda, lda, b + j * ld, ld, k, 1, 1, sum + i * BLOCK + j);   \
     if (g->trans_b) return;                                                                        \
-    memset(sum, 0, (size_t)n * sizeof *sum);                                                       \
-    for (; d + ROWS <= k; d += ROWS) NAME##_##TYPE##_adds(o->a + d, b + d * ld, ld, ROWS, n, sum); \
-    for (; d < k; d++) NAME##_##TYPE##_adds(o->a + d, b + d * ld, ld, 1, n, sum);                  \
+    memset(sum, 0, (size_t)(g->m * BLOCK) * sizeof *sum);                                          \
+    for (; d + DEPTH <= k; d += DEPTH) {                                                           \
+      for (i = 0; i + 2 <= g->m; i += 2)                                                           \
+        NAME##_##TYPE##_adds(o->a + i * lda + d, lda, b + d * ld, ld, 2, DEPTH, n,                 \
+                             sum + i * BLOCK);                                                     \
+      for (; i < g->m; i++)                                                                        \
+        NAME##_##TYPE##_adds(o->a + i * lda + d, lda, b + d * ld, ld, 1, DEPTH, n,                 \
+                             sum + i * BLOCK);                                                     \
+    }                                                                                              \
+    for (; d < k; d++)                                                                             \
+      for (i = 0; i < g->m; i++)                                                                   \
+        NAME##_##TYPE##_adds(o->a + i * lda + d, lda, b + d * ld, ld, 1, 1, n, sum + i * BLOCK);   \
   }
 
-#define FUNCTIONS(NAME, ATTRIBUTE, LANES)                                                          \
+#define FUNCTIONS(NAME, ATTRIBUTE, LANES, WIDE)                                                    \
   VECTORS(NAME, LANES)                                                                             \
-  COLUMN_FUNCTIONS(NAME, f32, float, ATTRIBUTE, LANES)                                             \
-  COLUMN_FUNCTIONS(NAME, bf16, uint16_t, ATTRIBUTE, LANES)
+  COLUMN_FUNCTIONS(NAME, f32, float, ATTRIBUTE, LANES, WIDE)                                       \
+  COLUMN_FUNCTIONS(NAME, bf16, uint16_t, ATTRIBUTE, LANES, WIDE)
 
-FUNCTIONS(any_machine, , 4)
-FUNCTIONS(for_v3, FOR_V3, 8)
-FUNCTIONS(for_v4, FOR_V4, 16)
+FUNCTIONS(any_machine, , 4, 2)
+FUNCTIONS(for_v3, FOR_V3, 8, 2)
+FUNCTIONS(for_v4, FOR_V4, 16, 4)
 
-static void columns(const Row *o, int64_t first, int64_t n, float *sum)
+static void multiply(const Row *o, int64_t first, int64_t n, float *sum)
 {
   int lanes = ampc_level()->lanes;
   bool wide = o->g->b_type == AMPC_F32;
   if (lanes == 16)
-    (wide ? for_v4_f32_columns : for_v4_bf16_columns)(o, first, n, sum);
+    (wide ? for_v4_f32_block : for_v4_bf16_block)(o, first, n, sum);
   else if (lanes == 8)
-    (wide ? for_v3_f32_columns : for_v3_bf16_columns)(o, first, n, sum);
+    (wide ? for_v3_f32_block : for_v3_bf16_block)(o, first, n, sum);
   else
-    (wide ? any_machine_f32_columns : any_machine_bf16_columns)(o, first, n, sum);
+    (wide ? any_machine_f32_block : any_machine_bf16_block)(o, first, n, sum);
 }
 
-/* Adds C and the bias, and stores n columns from column j on. */
-static void store(const Row *o, int64_t j, int64_t n, float *sum)
+/* Adds C and the bias to n sums of a row, and stores them from column j on. */
+static void store(const Row *o, int64_t row, int64_t j, int64_t n, float *sum)
 {
   const ampc_gemm *g = o->g;
-  char *c = (char *)o->at->c + j * ampc_dtype_size(g->c_type);
-  float more[COLUMNS];
+  char *c = (char *)o->at->c + (row * g->ldc + j) * ampc_dtype_size(g->c_type);
+  float more[BLOCK];
   if (g->accumulate) memcpy(more, c, (size_t)n * sizeof *more);
   for (int64_t i = 0; g->accumulate && i < n; i++) sum[i] += more[i];
   const char *bias = o->at->bias;
@@ -129,26 +160,37 @@ static void store(const Row *o, int64_t j, int64_t n, float *sum)
 static void task(void *context, unsigned part, unsigned n_parts)
 {
   const Row *o = context;
-  float sum[COLUMNS];
+  float sum[MOST_ROWS * BLOCK];
   for (int64_t i = o->blocks * part / n_parts; i < o->blocks * (part + 1) / n_parts; i++) {
-    int64_t first = i * COLUMNS, n = o->g->n - first < COLUMNS ? o->g->n - first : COLUMNS;
-    columns(o, first, n, sum);
-    store(o, first, n, sum);
+    int64_t first = i * BLOCK, n = o->g->n - first < BLOCK ? o->g->n - first : BLOCK;
+    multiply(o, first, n, sum);
+    for (int64_t row = 0; row < o->g->m; row++) store(o, row, first, n, sum + row * BLOCK);
   }
+}
+
+static int64_t wide_bytes(const ampc_gemm *g)
+{
+  return g->m * g->k * (int64_t)sizeof(float);
 }
 
 bool row_product_takes(const ampc_gemm *g)
 {
-  enum { MOST = 1 << 14 };
   bool types = g->b_type == AMPC_F32 || g->b_type == AMPC_BF16;
-  return g->m == 1 && g->batch == 1 && types && !g->tf32 && !g->relu && !g->trans_a &&
-         g->k <= MOST && g->k * g->n >= LEAST;
+  int64_t most = g->b_type == AMPC_BF16 ? MOST_ROWS : 1; /* the library multiplies f32 as fast */
+  return g->m <= most && g->batch == 1 && types && !g->tf32 && !g->relu && !g->trans_a &&
+         g->k * g->n >= LEAST && (g->a_type == AMPC_F32 || g->workspace >= wide_bytes(g));
 }
 
 void row_product_run(Pool *pool, const ampc_gemm *g, const GemmOperands *at)
 {
-  float a[g->k];
-  convert_widen(g->a_type, at->a, a, g->k);
-  Row row = {.g = g, .at = at, .a = a, .blocks = (g->n + COLUMNS - 1) / COLUMNS};
+  Row row = {.g = g, .at = at, .a = at->a, .lda = g->lda, .blocks = (g->n + BLOCK - 1) / BLOCK};
+  if (g->a_type != AMPC_F32) {
+    float *wide = at->workspace;
+    for (int64_t i = 0; i < g->m; i++)
+      convert_widen(g->a_type, (const char *)at->a + i * g->lda * ampc_dtype_size(g->a_type),
+                    wide + i * g->k, g->k);
+    row.a = wide;
+    row.lda = g->k;
+  }
   pool_run(pool, task, &row, pool_threads(pool));
 }
