@@ -295,25 +295,6 @@ ampc_status ampc_plan_memory(const ampc_program *program, const char *device, am
   return status;
 }
 
-int64_t device_step(const ampc_program *p, ampc_space s)
-{
-  return ampc_round_up(p->space_bytes[s], AMPC_CUDA_ALIGN);
-}
-
-ampc_status device_one_input(Device *d, int *out_half)
-{
-  (void)d;
-  *out_half = 0;
-  return AMPC_OK;
-}
-
-ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
-                                ampc_status (*body)(void *context), void *context)
-{
-  (void)d, (void)key, (void)state, (void)body, (void)context;
-  return AMPC_OK;
-}
-
 /* ---- steps ---- */
 
 /* Returns the failure of an earlier call, if there is one. */
@@ -469,9 +450,9 @@ ampc_status runtime_run_step(ampc_runtime *rt, uint32_t block, const uint32_t *v
   keep_failure(rt, rehearse(rt, block));
   if (rt->failed) return failed(rt);
   double begin = profile_begin(rt);
-  bool recorded = !rt->moved_spaces || rt->device->host_memory; /* a recording has addresses */
-  keep_failure(rt, recorded ? ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s)
-                            : run_commands(&s));
+  bool apart = rt->moved_spaces && !rt->device->host_memory; /* a recording has other addresses */
+  keep_failure(rt, apart ? run_commands(&s)
+                         : ops->step(rt->device, key, rt->space[AMPC_STATE], run_commands, &s));
   profile_since(rt, TIME_step, step_key(block, variants[0]), begin);
   rt->sent += rt->sent_by[key];
   return failed(rt);

@@ -1,6 +1,6 @@
 /* Suite: a decoder computes what its infer block computes. The block runs at once, its decoder
- * token by token after a prompt: attention with a window and rotary positions, a convolution, a
- * scan. */
+ * token by token after a prompt, and for three texts at once: attention with a window and rotary
+ * positions, a convolution, a scan. */
 #include "graph.h"
 #include <math.h>
 #include <stdlib.h>
@@ -76,6 +76,32 @@ static ampc_status run_decoder(Arena *a, TestRun *run, Built *b)
   return status;
 }
 
+/* Texts of different lengths take their steps together. */
+static ampc_status run_together(Arena *a, TestRun *run, Built *b)
+{
+  enum { TEXTS = 3 };
+  float logits[TEXTS][WORDS];
+  int64_t token[TOKENS];
+  double worst = 0;
+  ampc_sequence *s[TEXTS] = {NULL};
+  ampc_status status = AMPC_OK;
+  (void)a;
+  fill_tokens(token);
+  for (int i = 0; i < TEXTS && !status; i++) {
+    status = ampc_sequence_begin(b->rt, &s[i]);
+    if (!status) status = ampc_sequence_next(s[i], token, PROMPT + i, logits[i]);
+  }
+  for (int at = PROMPT; at + TEXTS <= TOKENS && !status; at++) {
+    status = ampc_sequences_next(s, TEXTS, token + at,
+                                 (void *const[TEXTS]){logits[0], logits[1], logits[2]});
+    for (int i = 0; i < TEXTS; i++)
+      worst = text_error(worst, logits[i], block_logits + (at + i) * WORDS);
+  }
+  for (int i = 0; i < TEXTS; i++) ampc_sequence_end(s[i]);
+  if (!status) test_report(run, OP_store, PROOF_forward, AMPC_F32, worst, "logits of three texts");
+  return status;
+}
+
 ampc_status suite_decode(Arena *a, TestRun *run)
 {
   static const OpKind ops[] = {OP_store};
@@ -84,5 +110,8 @@ ampc_status suite_decode(Arena *a, TestRun *run)
   const BuiltJob steps = {
       .name = "the decoder of texts", .text = job, .test = run_decoder, .decode = "next"};
   ampc_status status = built_job_twice(a, run, &whole);
-  return status ? status : built_job_twice(a, run, &steps);
+  const BuiltJob texts = {
+      .name = "three texts at once", .text = job, .test = run_together, .decode = "next"};
+  if (!status) status = built_job_twice(a, run, &steps);
+  return status ? status : built_job_twice(a, run, &texts);
 }

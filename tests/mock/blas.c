@@ -382,6 +382,31 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle handle, LtMatmul matmul, LtLayo
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Columns in memory: `bytes` bytes each, `apart` bytes from one to the next. */
+typedef struct Columns {
+  uint64_t at;
+  int64_t n, bytes, apart;
+} Columns;
+
+static Columns columns_of(const Product *p, const Matrix *m, uint64_t at)
+{
+  int64_t size = (int64_t)matrix_bytes(p, &(Matrix){m->type, 1, 1, 1, 0, 1});
+  if (m->batch > 1) return (Columns){at, 1, (int64_t)matrix_bytes(p, m), 0};
+  return (Columns){at, m->columns, m->rows * size, m->ld * size};
+}
+
+/* Whether a column of `a` overlaps one of `b`. Rows of several texts lie between each other. */
+static bool columns_meet(Columns a, Columns b)
+{
+  for (int64_t i = 0; i < a.n; i++) {
+    int64_t from = (int64_t)(a.at - b.at) + i * a.apart, end = from + a.bytes;
+    int64_t k = b.apart && from > 0 ? from / b.apart : 0; /* the columns before end before `from` */
+    for (; k < b.n && k * b.apart < end; k++)
+      if (from < k * b.apart + b.bytes) return true;
+  }
+  return false;
+}
+
 static void check_pointers(const Product *p, const Chosen *chosen)
 {
   const uint64_t at[] = {p->a_at, p->b_at, p->c_at, p->d_at};
@@ -390,12 +415,11 @@ static void check_pointers(const Product *p, const Chosen *chosen)
       mock_misuse("matrix %c at %#llx: %u bytes of alignment were promised", "ABCD"[i],
                   (unsigned long long)at[i], chosen -> align[i]);
   if (p->workspace_at % 16) mock_misuse("the workspace is not aligned to 16 bytes");
-  uint64_t end = p->d_at + matrix_bytes(p, &p->d);
-  bool meets_a = p->a_at < end && p->d_at < p->a_at + matrix_bytes(p, &p->a);
-  bool meets_b = p->b_at < end && p->d_at < p->b_at + matrix_bytes(p, &p->b);
-  bool meets_room =
-      p->workspace && p->workspace_at < end && p->d_at < p->workspace_at + p->workspace;
-  if (meets_a || meets_b || meets_room)
+  Columns d = columns_of(p, &p->d, p->d_at);
+  Columns room = {p->workspace_at, 1, (int64_t)p->workspace, 0};
+  bool meets_room = p->workspace && columns_meet(d, room);
+  if (columns_meet(d, columns_of(p, &p->a, p->a_at)) ||
+      columns_meet(d, columns_of(p, &p->b, p->b_at)) || meets_room)
     mock_misuse("the result of a product lies over %s",
                 meets_room ? "the workspace" : "an operand");
   if (p->beta == 0 && p->c_at != p->d_at) mock_misuse("C is given and not used");

@@ -70,6 +70,7 @@ passes "eval" amp eval cuda:1 --resume "$work/second"
 passes "probe" amp probe cuda:1 --steps 1
 echo ':train 2' | passes "repl" amp repl cuda:1
 passes "selftest" timeout 500 "$amp" selftest --device cuda:1 --filter relu
+passes "selftest of a decoder" timeout 500 "$amp" selftest --device cuda:1 --filter store
 for verb in eval probe repl infer; do
   echo ':train 2' | MOCK_CUDA_MODE=0,2 refuses "$verb: it takes the one that is named" 5 'cuda:1 Mock 1 \(sm_90, compute mode PROHIBITED' \
     amp $verb cuda:1

@@ -175,6 +175,7 @@ static void check_sequence(void)
   REFUSED(ampc_sequence_begin(rt, &sequence)); /* the program is no decoder */
   CHECK(!sequence);
   REFUSED(ampc_sequence_next(NULL, token, 1, logits)); /* cli.decode calls it with a sequence */
+  REFUSED(ampc_sequences_next(&sequence, 1, token, (void *const[1]){logits}));
   REFUSED(ampc_sequence_rewind(NULL, 0));
   ampc_sequence_end(NULL);
 }

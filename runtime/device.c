@@ -1,4 +1,4 @@
-/* Reads the names of devices that --device takes. */
+/* What all devices share: their names for --device, and defaults for their functions. */
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
@@ -18,4 +18,23 @@ bool device_read(const char *text, DeviceWish *out)
   if (n == 0 || n > MOST_DIGITS || digits != n) return false;
   out->gpu = atoi(text);
   return true;
+}
+
+int64_t device_step(const ampc_program *p, ampc_space s)
+{
+  return ampc_round_up(p->space_bytes[s], AMPC_CUDA_ALIGN);
+}
+
+ampc_status device_one_input(Device *d, int *out_half)
+{
+  (void)d;
+  *out_half = 0;
+  return AMPC_OK;
+}
+
+ampc_status device_no_rehearsal(Device *d, uint32_t key, void *state,
+                                ampc_status (*body)(void *context), void *context)
+{
+  (void)d, (void)key, (void)state, (void)body, (void)context;
+  return AMPC_OK;
 }
