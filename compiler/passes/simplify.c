@@ -73,6 +73,22 @@ static void skip_expands(Compile *c, Node *n)
   }
 }
 
+/* Folds x * 1 and, of integers, x + 0 to x. In floats -0 + 0 is not -0. */
+static Value fold_neutral(Compile *c, const Node *n)
+{
+  bool product = strcmp(op_of(n)->code_text, "$0 * $1") == 0;
+  bool sum = strcmp(op_of(n)->code_text, "$0 + $1") == 0 && !dtype_is_float(n->dtype);
+  double value;
+  if (!product && !sum) return (Value){0};
+  for (uint32_t i = 0; i < 2; i++) {
+    const Node *other = ir_in(c, n, 1 - i);
+    if (rule_literal(ir_in(c, n, i), &value) && value == (product ? 1 : 0) &&
+        other->dtype == n->dtype && ir_same_dims(other, n))
+      return n->in[1 - i];
+  }
+  return (Value){0};
+}
+
 /* Returns the value that may replace n, or {0}. May replace inputs of n by simpler ones. */
 static Value fold(Compile *c, Node *n)
 {
@@ -90,7 +106,7 @@ static Value fold(Compile *c, Node *n)
     return n->n_in == 1 ? n->in[0] : (Value){0};
   default:
     skip_expands(c, n);
-    return (Value){0};
+    return fold_neutral(c, n);
   }
 }
 
