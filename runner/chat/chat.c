@@ -60,14 +60,8 @@ static ampc_status check_system(const InferCommand *cmd, const char *system)
 static ampc_status begin_chat(InferCommand *cmd, Compile *c, const Function *block)
 {
   ampc_status status = prompt_check_block(cmd, block);
-  if (status) return status;
-  if (!prompt_length_is_dim(c, block))
-    return ampc_fail(AMPC_BAD_USAGE,
-                     "the length of the text that infer `%s` takes is no dim, so its tokens cannot "
-                     "be computed one by one: declare `dim S(max=1024)`, and write `infer "
-                     "%s(%s: i64[1, S])`",
-                     block->name.text, block->name.text, block->params.at[0].name.text);
-  status = prompt_open(cmd, c, cmd->what);
+  if (!status) status = prompt_need_dim(c, block);
+  if (!status) status = prompt_open(cmd, c, cmd->what);
   if (!status && cmd->text.stop < 0)
     return ampc_fail(AMPC_BAD_USAGE,
                      "the template has no token that ends an answer: write one behind it, such as "

@@ -4,23 +4,41 @@
 #include "common/clock.h"
 #include "compiler/cli/option_table.h"
 #include "runtime/base/interrupt.h"
-#include "text_out.h"
 
 enum { BYTES = 256 };
 
 int generate_check(const InferCommand *cmd)
 {
   static const char program[] = "amp infer";
-  if (cmd->generate && !cmd->prompt && !cmd->prompt_file)
+  if (cmd->generate && !cmd->prompt && !cmd->prompt_file && !cmd->prompts)
     return usage_error(program,
-                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE");
+                       "--generate needs a text to continue: --prompt TEXT or --prompt-file FILE, "
+                       "or several: --prompts FILE");
   if (cmd->prompt && !*cmd->prompt)
     return usage_error(program, "--prompt is empty; give at least one token to continue from");
+  if (cmd->batch > TEXTS_MOST)
+    return usage_error(program, "--batch %u: at most %d texts grow at a time", cmd->batch,
+                       TEXTS_MOST);
   return text_options_check(cmd);
 }
 
-static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
+/* If the text is longer than the context, each further token is computed from the last ones alone.
+ * A decoder then computes all of these anew. */
+static void tell_length(const TextModel *m, const InferCommand *cmd)
 {
+  int64_t all = cmd->text.n + (int64_t)cmd->generate - 1;
+  if (all > m->most && !cmd->quiet)
+    fprintf(
+        stderr,
+        "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
+        "the last %lld alone%s\n",
+        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most,
+        text_model_is_decoder(m) ? ", and take longer" : "");
+}
+
+ampc_status generate_check_model(const TextModel *m, const InferCommand *cmd)
+{
+  const PromptText *prompt = &cmd->text;
   const char *name = m->program->blocks[0].call;
   if (!prompt->numbers && !prompt->tokenizer && m->vocabulary > BYTES)
     return ampc_fail(AMPC_BAD_USAGE,
@@ -28,6 +46,7 @@ static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
                      "be bytes of text: --tokenizer FILE makes tokens of it, or the tokenizer of "
                      "text(..) in the job; or give token numbers in a file, --prompt-file FILE.bin",
                      m->what, name, (long long)m->vocabulary);
+  tell_length(m, cmd);
   if (m->result->rank == 3 || prompt->n >= m->most || text_model_is_decoder(m)) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
@@ -38,20 +57,6 @@ static ampc_status check_prompt(const TextModel *m, const PromptText *prompt)
       (long long)m->vocabulary);
 }
 
-/* If the text is longer than the context, each further token is computed from the last ones alone.
- * A decoder then computes all of these anew. */
-static void tell_length(const TextModel *m, const InferCommand *cmd)
-{
-  int64_t all = m->n + (int64_t)cmd->generate - 1;
-  if (all > m->most && !cmd->quiet)
-    fprintf(
-        stderr,
-        "the text will have %lld tokens and infer `%s` reads at most %lld: later tokens depend on "
-        "the last %lld alone%s\n",
-        (long long)all, m->program->blocks[0].call, (long long)m->most, (long long)m->most,
-        text_model_is_decoder(m) ? ", and take longer" : "");
-}
-
 static void tell_times(int64_t read, int64_t tokens, double prompt, double taken)
 {
   fprintf(stderr, "prompt: %lld tokens in %.2f s; ", (long long)read, prompt);
@@ -59,33 +64,47 @@ static void tell_times(int64_t read, int64_t tokens, double prompt, double taken
           (double)tokens / (taken > 0 ? taken : 1e-9));
 }
 
+ampc_status generate_start(Growing *g)
+{
+  const PromptText *prompt = &g->cmd->text;
+  g->out.tokenizer = prompt->tokenizer;
+  g->out.numbers = prompt->numbers;
+  g->out.stop = g->cmd->stop;
+  g->out.n_stops = g->cmd->n_stops;
+  return text_out_put(&g->out, g->m->token, g->m->n, false);
+}
+
+ampc_status generate_draw(Growing *g)
+{
+  TextModel *m = g->m;
+  ampc_status status = text_model_next(m, &g->cmd->sampling, m->program->seed, g->drawn++);
+  if (status) return status;
+  g->tokens++;
+  g->cut = m->token[m->n - 1] != g->cmd->text.stop;
+  g->ended = !g->cut || g->tokens == g->most || interrupt_requested();
+  status = text_out_put(&g->out, m->token, m->n, g->ended);
+  if (g->out.stopped) g->cut = false, g->ended = true;
+  return status;
+}
+
 ampc_status generate_tokens(TextModel *m, const InferCommand *cmd, int64_t first, int64_t most,
                             bool timed, uint64_t *drawn, bool *cut)
 {
-  const PromptText *prompt = &cmd->text;
   const int64_t read = m->n - m->done;
-  TextOut w = {.to = stdout,
-               .tokenizer = prompt->tokenizer,
-               .numbers = prompt->numbers,
-               .terminal = isatty(STDOUT_FILENO),
-               .first = first,
-               .stop = cmd->stop,
-               .n_stops = cmd->n_stops};
-  w.line = w.terminal || prompt->numbers || prompt->chat || cmd->line;
-  ampc_status status = text_out_put(&w, m->token, m->n, false);
+  const bool terminal = isatty(STDOUT_FILENO);
+  const bool line = terminal || cmd->text.numbers || cmd->text.chat || cmd->line;
+  Growing g = {.m = m, .cmd = cmd, .most = most, .drawn = *drawn};
+  g.out = (TextOut){.to = stdout, .terminal = terminal, .line = line, .first = first};
+  ampc_status status = generate_start(&g);
   double begun = seconds_now(), after = begun;
-  int64_t i = 0;
-  *cut = true;
-  for (bool end = false; !end && !w.stopped && !status; i++) {
+  while (!g.ended && !status) {
     status = text_model_read(m);
-    if (i == 0) after = seconds_now();
-    if (!status) status = text_model_next(m, &cmd->sampling, m->program->seed, (*drawn)++);
-    if (!status && m->token[m->n - 1] == prompt->stop) *cut = false;
-    end = !*cut || i + 1 == most || interrupt_requested();
-    if (!status) status = text_out_put(&w, m->token, m->n, end);
+    if (!g.tokens) after = seconds_now();
+    if (!status) status = generate_draw(&g);
   }
-  if (w.stopped) *cut = false;
-  if (!status && timed) tell_times(read, i, after - begun, seconds_now() - after);
+  *drawn = g.drawn;
+  *cut = g.cut;
+  if (!status && timed) tell_times(read, g.tokens, after - begun, seconds_now() - after);
   return status;
 }
 
@@ -95,10 +114,10 @@ ampc_status generate_run(ampc_runtime *rt, const InferCommand *cmd)
   TextModel m;
   uint64_t drawn = 0;
   bool cut;
+  if (cmd->prompts) return batch_run(rt, cmd);
   ampc_status status = text_model_open(&m, cmd->what, rt);
-  if (!status) status = check_prompt(&m, prompt);
+  if (!status) status = generate_check_model(&m, cmd);
   if (!status) status = text_model_add(&m, prompt->at, prompt->n);
-  if (!status) tell_length(&m, cmd);
   if (!status)
     status = generate_tokens(&m, cmd, prompt->chat ? prompt->n : 0, cmd->generate, !cmd->quiet,
                              &drawn, &cut);

@@ -16,8 +16,16 @@ typedef struct InferOutput { /* --output and --png [NAME=]FILE */
   bool png;
 } InferOutput;
 
+typedef struct Prompt { /* one of --prompts */
+  int64_t *at, n;
+  const char *shown; /* its part of the result: "prompt": "..." */
+  uint32_t line;     /* of the file */
+} Prompt;
+
 typedef struct PromptText { /* the prompt of --generate */
   int64_t *at, n;
+  Prompt *each; /* of --prompts; `n` is then the length of the longest one */
+  uint32_t n_each;
   bool numbers;         /* tokens of a file, not bytes */
   Tokenizer *tokenizer; /* NULL: there is none */
   bool bare;            /* the job's texts have nothing that the tokenizer adds before a text */
@@ -39,7 +47,8 @@ typedef struct InferCommand {
   double low, high;
   const char *what;  /* begins messages about a text: "--generate" */
   uint32_t generate; /* 0: not given */
-  const char *prompt, *prompt_file, *tokenizer, *template;
+  const char *prompt, *prompt_file, *prompts, *tokenizer, *template;
+  uint32_t batch; /* texts at a time, of --prompts; 0: the default */
   bool chat, no_cache;
   bool line; /* the text ends with the end of a line, also in a file */
   Sampling sampling;
@@ -85,8 +94,13 @@ ampc_status prompt_open(InferCommand *cmd, Compile *c, const char *what);
 void prompt_close(InferCommand *cmd);
 /* Refuses a block of several arguments. */
 ampc_status prompt_check_block(const InferCommand *cmd, const Function *block);
-/* True if the length of the text is a dim of the job, so that a decoder can be derived. */
-bool prompt_length_is_dim(const Compile *c, const Function *block);
+/* Refuses a block if the length of the text is no dim, so that no decoder can be derived. */
+ampc_status prompt_need_dim(const Compile *c, const Function *block);
+/* Sets *at to the tokens of a text, in the arena: of a question if there is a chat. */
+ampc_status prompt_encode(const PromptText *t, Arena *arena, const char *bytes, size_t n,
+                          int64_t **at, int64_t *count);
+/* Copies ids, which it frees. */
+void prompt_keep(Arena *arena, Ids *ids, int64_t **at, int64_t *count);
 
 /* ---- write.c: where results go ---- */
 typedef struct InferWriter InferWriter;

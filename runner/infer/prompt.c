@@ -74,14 +74,6 @@ static JobText find_sources(const Compile *c)
 
 /* ---- the prompt ---- */
 
-static ampc_status take_bytes(Compile *c, PromptText *t, const char *bytes, int64_t n)
-{
-  t->at = arena_array(c->arena, int64_t, (size_t)n);
-  t->n = n;
-  for (int64_t i = 0; i < n; i++) t->at[i] = (unsigned char)bytes[i];
-  return AMPC_OK;
-}
-
 /* Reads the tokens of a file: 16 bits each, little-endian, like the files of a `tokens` source. */
 static ampc_status take_tokens(InferCommand *cmd, Compile *c, const char *file, const char *bytes,
                                int64_t n)
@@ -157,28 +149,42 @@ void prompt_close(InferCommand *cmd)
   tokenizer_close(cmd->text.tokenizer);
 }
 
+void prompt_keep(Arena *arena, Ids *ids, int64_t **at, int64_t *count)
+{
+  *at = arena_array(arena, int64_t, ids->n);
+  *count = (int64_t)ids->n;
+  for (size_t i = 0; i < ids->n; i++) (*at)[i] = ids->at[i];
+  free(ids->at);
+}
+
+ampc_status prompt_encode(const PromptText *t, Arena *arena, const char *bytes, size_t n,
+                          int64_t **at, int64_t *count)
+{
+  Ids ids = {0};
+  ampc_status status = AMPC_OK;
+  for (size_t i = 0; i < n && !t->tokenizer && !status; i++)
+    status = tokenizer_append(&ids, (unsigned char)bytes[i]);
+  if (t->chat)
+    status = chat_prompt(t->chat, NULL, bytes, n, &ids);
+  else if (t->tokenizer)
+    status = tokenizer_encode_piece(t->tokenizer, bytes, n, t->bare ? 0 : ENCODE_before, &ids);
+  prompt_keep(arena, &ids, at, count);
+  return status;
+}
+
 /* Encodes a text by the tokenizer, if there is one. */
 static ampc_status take_text(InferCommand *cmd, Compile *c, const char *bytes, int64_t n)
 {
   PromptText *t = &cmd->text;
-  Ids ids = {0};
   ampc_status status = prompt_open(cmd, c, cmd->chat ? "--chat" : NULL);
-  if (status) return status;
-  if (!t->tokenizer) return take_bytes(c, t, bytes, n);
-  unsigned how = t->bare ? 0 : ENCODE_before;
-  status = t->chat ? chat_prompt(t->chat, NULL, bytes, (size_t)n, &ids)
-                   : tokenizer_encode_piece(t->tokenizer, bytes, (size_t)n, how, &ids);
-  t->n = (int64_t)ids.n;
-  t->at = arena_array(c->arena, int64_t, ids.n);
-  for (size_t i = 0; i < ids.n; i++) t->at[i] = ids.at[i];
-  free(ids.at);
-  return status;
+  return status ? status : prompt_encode(t, c->arena, bytes, (size_t)n, &t->at, &t->n);
 }
 
 static ampc_status read_prompt(InferCommand *cmd, Compile *c)
 {
   const char *file = cmd->prompt_file;
   cmd->text.stop = -1;
+  if (cmd->prompts) return prompts_read(cmd, c);
   if (!file) return take_text(cmd, c, cmd->prompt, (int64_t)strlen(cmd->prompt));
   char *bytes;
   int64_t n;
@@ -194,7 +200,7 @@ static ampc_status read_prompt(InferCommand *cmd, Compile *c)
   return status;
 }
 
-bool prompt_length_is_dim(const Compile *c, const Function *block)
+static bool length_is_dim(const Compile *c, const Function *block)
 {
   const TypeExpr *t = &block->params.at[0].type;
   const Expr *e = t->n_dims == 2 ? t->dims[1] : NULL;
@@ -203,6 +209,16 @@ bool prompt_length_is_dim(const Compile *c, const Function *block)
     if (d->kind == DECL_dim && strcmp(d->name.text, e->as.name) == 0) return true;
   }
   return false;
+}
+
+ampc_status prompt_need_dim(const Compile *c, const Function *block)
+{
+  if (length_is_dim(c, block)) return AMPC_OK;
+  return ampc_fail(AMPC_BAD_USAGE,
+                   "the length of the text that infer `%s` takes is no dim, so its tokens cannot "
+                   "be computed one by one: declare `dim S(max=1024)`, and write `infer "
+                   "%s(%s: i64[1, S])`",
+                   block->name.text, block->name.text, block->params.at[0].name.text);
 }
 
 ampc_status prompt_check_block(const InferCommand *cmd, const Function *block)
@@ -217,9 +233,9 @@ ampc_status prompt_check_block(const InferCommand *cmd, const Function *block)
 ampc_status generate_begin(InferCommand *cmd, Compile *c, const Function *block)
 {
   ampc_status status = prompt_check_block(cmd, block);
-  if (status) return status;
-  status = read_prompt(cmd, c);
-  c->options.decode = !cmd->no_cache && prompt_length_is_dim(c, block);
+  if (!status && cmd->prompts) status = prompt_need_dim(c, block);
+  if (!status) status = read_prompt(cmd, c);
+  c->options.decode = !cmd->no_cache && length_is_dim(c, block);
   c->options.text_from = cmd->text.n;
   c->options.text_to = cmd->text.n + cmd->generate - 1; /* the block does not read the last token */
   return status;

@@ -198,26 +198,43 @@ static ampc_status ask_all(TextModel *m)
   return status;
 }
 
-/* Continues the text with its new tokens. If it is longer than the decoder's context, the last
- * tokens are a text that begins anew. */
-static ampc_status ask_decoder(TextModel *m)
+/* If the text is longer than the decoder's context, the last tokens are a text that begins anew. */
+static ampc_status keep_context(TextModel *m)
 {
   int64_t first = m->n > m->most ? m->n - m->most : 0;
+  if (first == m->first) return AMPC_OK;
+  m->done = m->first = first;
+  return ampc_sequence_rewind(m->sequence, 0);
+}
+
+ampc_status text_models_read(TextModel *const *m, uint32_t n)
+{
+  ampc_sequence *text[TEXTS_MOST];
+  int64_t token[TEXTS_MOST];
+  void *out[TEXTS_MOST];
+  uint32_t together = 0;
   ampc_status status = AMPC_OK;
-  if (first != m->first) {
-    status = ampc_sequence_rewind(m->sequence, 0);
-    m->done = m->first = first;
+  for (uint32_t i = 0; i < n && !status; i++) {
+    status = keep_context(m[i]);
+    const int64_t *next = m[i]->token + m[i]->done, count = m[i]->n - m[i]->done;
+    if (!status && count > 1) status = ampc_sequence_next(m[i]->sequence, next, count, m[i]->out);
+    if (count > 1) continue;
+    text[together] = m[i]->sequence;
+    token[together] = *next;
+    out[together++] = m[i]->out;
   }
-  if (!status) status = ampc_sequence_next(m->sequence, m->token + m->done, m->n - m->done, m->out);
-  m->done = m->n;
-  for (int64_t i = 0; i < m->vocabulary && !status; i++)
-    m->logits[i] = number_load(m->result->dtype, m->program->real64, m->out, i);
+  if (together && !status) status = ampc_sequences_next(text, together, token, out);
+  for (uint32_t k = 0; k < n && !status; k++) {
+    m[k]->done = m[k]->n;
+    for (int64_t i = 0; i < m[k]->vocabulary; i++)
+      m[k]->logits[i] = number_load(m[k]->result->dtype, m[k]->program->real64, m[k]->out, i);
+  }
   return status;
 }
 
 ampc_status text_model_read(TextModel *m)
 {
-  return text_model_is_decoder(m) ? ask_decoder(m) : ask_all(m);
+  return text_model_is_decoder(m) ? text_models_read(&m, 1) : ask_all(m);
 }
 
 ampc_status text_model_next(TextModel *m, const Sampling *how, uint64_t seed, uint64_t drawn)

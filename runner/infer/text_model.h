@@ -31,6 +31,10 @@ ampc_status text_model_clear(TextModel *m);
 /* Computes the logits after the last token. If the text is longer than the context, the model reads
  * only the last tokens. */
 ampc_status text_model_read(TextModel *m);
+/* The same for up to TEXTS_MOST texts of one decoder. Those with a single new token take one step
+ * together; the new tokens of another text, such as a prompt, are read alone. */
+enum { TEXTS_MOST = 1024 };
+ampc_status text_models_read(TextModel *const *m, uint32_t n);
 /* Draws a token from these logits, which it overwrites, and appends it. It is a function of the
  * seed and of `drawn`, the number of tokens drawn before. */
 ampc_status text_model_next(TextModel *m, const Sampling *how, uint64_t seed, uint64_t drawn);

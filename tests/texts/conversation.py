@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """amp chat: a small model learns conversations, whose later answers depend on earlier ones; commands; what is refused.
+amp infer --prompts answers the same questions.
 usage: tests/texts/conversation.py AMP"""
 import json
 import os
@@ -95,6 +96,40 @@ def check_commands():
     assert first == second and len(set(first)) == 1 and 200 < len(first) < 256 and not end, done.stdout
 
 
+def infer(*options, status=0, says=""):
+    done = subprocess.run([AMP, "infer", "-q", "--device", "cpu", "--no-onednn", "--weights", "w", "--block", "next", "--generate", "24",
+                           "--temperature", "0", *options, "job.amp"], capture_output=True, text=True, check=False)
+    assert done.returncode == status and says in done.stderr, (options, done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+def check_prompts():
+    """amp infer --prompts: questions, and conversations up to a question."""
+    asked = [[], chat("Name a bird.", BIRD[:-1], "Again?"), chat("Two?", TWO[:-1], "Again?"), RECORDS[2][:2], chat("Two?")]
+    with open("asked.jsonl", "w", encoding="utf-8") as f:
+        f.writelines(json.dumps({"messages": m} if m else {"prompt": "Name a bird.", "answer": "Zw"}) + "\n" for m in asked)
+    for batch in "1", "3", "8":
+        results = [json.loads(line) for line in infer("--chat", "--prompts", "asked.jsonl", "--batch", batch).splitlines()]
+        assert [r["text"] + "\n" for r in results] == [BIRD, BIRD, TWO, "YES\n", TWO], results
+        assert [r.get("messages", []) for r in results] == asked and results[0]["prompt"] == "Name a bird.", results
+        assert {r["end"] for r in results} == {"stop"} and [list(r)[1:] for r in results] == [["text", "tokens", "end"]] * 5
+    assert [json.loads(line)["text"] for line in infer("--chat", "--prompts", "asked.jsonl", "--stop", ", t").splitlines()][2] == "Yes"
+    with open("lines.txt", "w", encoding="utf-8") as f:
+        f.write("Two?\nName a bird.")
+    assert [json.loads(line)["text"] + "\n" for line in infer("--chat", "--prompts", "lines.txt").splitlines()] == [TWO, BIRD]
+    results = [json.loads(line)["text"] for line in infer("--prompts", "lines.txt").splitlines()]
+    for line, text in zip(("Two?", "Name a bird."), results):
+        assert infer("--prompt", line) == line + text, (line, text)
+    wrong = [({}, 'expected {"prompt": TEXT} or {"messages": [..]}'), ({"messages": []}, "the last message must be the user's"),
+             ({"messages": chat("Two?", TWO)}, "the last message must be the user's"),
+             ({"messages": chat("Two?", TWO) + chat("a") * 2}, "the message before the last one must be the assistant's"),
+             ({"messages": [{"role": "robot", "content": "a"}] + chat("a", "b", "c")}, 'the role "robot" is not known')]
+    for record, says in wrong:
+        with open("wrong.jsonl", "w", encoding="utf-8") as f:
+            f.write('{"prompt": "Two?"}\n' + json.dumps(record))
+        assert not infer("--chat", "--prompts", "wrong.jsonl", status=3, says="wrong.jsonl:2: " + says)
+
+
 def check_refused():
     talk("", "--template", "{prompt}: {answer}", status=2, says="the template has no token that ends an answer")
     talk("", block="fixed", status=2, says="declare `dim S(max=1024)`, and write `infer fixed(ids: i64[1, S])`")
@@ -127,7 +162,7 @@ def main():
             with open(name, "w", encoding="utf-8") as f:
                 f.write(text)
         subprocess.run([AMP, "train", "-q", "--device", "cpu", "--save", "w", "job.amp"], check=True)
-        for check in (check_answers, check_system, check_commands, check_refused, check_interrupt):
+        for check in (check_answers, check_system, check_commands, check_prompts, check_refused, check_interrupt):
             check()
 
 

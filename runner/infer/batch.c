@@ -1,0 +1,176 @@
+/* amp infer --prompts: continues the prompts of a file, several at a time. A text that ends gives
+ * its place to the next prompt. The random numbers of a text depend on the number of its prompt
+ * alone, not on its place. Results are written in the order of the prompts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "compiler/base/json.h"
+#include "generate.h"
+
+enum { PLACES = 8, DRAWS = 32 }; /* DRAWS: bits of the number of a draw within a text */
+
+typedef struct Grown { /* the text of a prompt */
+  Growing g;
+  FILE *to;          /* collects the text; NULL: it has not begun, or is complete */
+  char *text;        /* the prompt and its continuation */
+  size_t size, from; /* from: where the continuation begins */
+} Grown;
+
+typedef struct Batch {
+  const InferCommand *cmd;
+  TextModel *model;     /* of each place */
+  Grown **in;           /* what grows there, or NULL */
+  Grown *text;          /* of each prompt */
+  uint32_t n, places;   /* prompts */
+  uint32_t begun, done; /* prompts: texts that have begun, results that are written */
+  int64_t tokens;
+  double since, told; /* seconds */
+  bool terminal;
+} Batch;
+
+/* Names the line of the prompt in the last message. */
+static ampc_status failed_at(const Batch *b, int64_t prompt, ampc_status status)
+{
+  return ampc_fail(status, "%s:%u: %s", b->cmd->prompts, b->cmd->text.each[prompt].line,
+                   ampc_last_error());
+}
+
+/* ---- results ---- */
+
+static void write_result(const Prompt *prompt, const Grown *t)
+{
+  Arena *arena = arena_create();
+  Text text = text_new(arena);
+  text_add_json_bytes(&text, t->text + t->from, t->size - t->from);
+  printf("{%s, \"text\": %s, \"tokens\": %lld, \"end\": \"%s\"}\n", prompt->shown, text.at,
+         (long long)t->g.tokens, t->g.cut ? "length" : "stop");
+  arena_destroy(arena);
+}
+
+/* Writes the results before which no other one is missing. */
+static ampc_status write_results(Batch *b)
+{
+  if (b->told && b->text[b->done].text && !b->text[b->done].to) fputs("\r\x1b[K", stderr);
+  for (Grown *t; b->done < b->n && (t = &b->text[b->done])->text && !t->to; b->done++) {
+    write_result(&b->cmd->text.each[b->done], t);
+    free(t->text);
+    t->text = NULL;
+  }
+  if (fflush(stdout) == 0 && !ferror(stdout)) return AMPC_OK;
+  return ampc_fail(AMPC_RUN_FAILED, "the results cannot be written: %s", strerror(errno));
+}
+
+static void tell_progress(Batch *b)
+{
+  const bool end = b->done == b->n;
+  const double now = seconds_now(), taken = now > b->since ? now - b->since : 1e-9;
+  if (b->cmd->quiet || (!end && (!b->terminal || now - b->told < 0.2))) return;
+  b->told = now;
+  if (b->terminal) fputs("\r\x1b[K", stderr);
+  if (!end) fprintf(stderr, "%u of ", b->done);
+  fprintf(stderr, "%u prompts: %lld tokens in %.2f s (%.1f a second)%s", b->n, (long long)b->tokens,
+          taken, (double)b->tokens / taken, end ? "\n" : "");
+}
+
+/* ---- steps ---- */
+
+/* Begins the text of the next prompt in a place. */
+static ampc_status begin_text(Batch *b, uint32_t place)
+{
+  TextModel *m = &b->model[place];
+  const Prompt *prompt = &b->cmd->text.each[b->begun];
+  Grown *t = b->in[place] = &b->text[b->begun];
+  ampc_status status = text_model_clear(m);
+  if (!status) status = text_model_add(m, prompt->at, prompt->n);
+  if (status) return status;
+  t->to = open_memstream(&t->text, &t->size);
+  if (!t->to) return ampc_fail(AMPC_RUN_FAILED, "out of memory for texts");
+  t->g = (Growing){.m = m,
+                   .cmd = b->cmd,
+                   .most = b->cmd->generate,
+                   .drawn = (uint64_t)b->begun++ << DRAWS,
+                   .out = {.to = t->to, .first = b->cmd->text.chat ? prompt->n : 0}};
+  status = generate_start(&t->g);
+  t->from = t->g.out.shown;
+  return status;
+}
+
+/* Draws a token of the text in a place, which it leaves if it ends. */
+static ampc_status draw(Batch *b, uint32_t place)
+{
+  Grown *t = b->in[place];
+  ampc_status status = generate_draw(&t->g);
+  if (status) return failed_at(b, t - b->text, status);
+  b->tokens++;
+  if (!t->g.ended) return AMPC_OK;
+  const bool good = fclose(t->to) == 0;
+  t->to = NULL;
+  b->in[place] = NULL;
+  return good ? AMPC_OK : ampc_fail(AMPC_RUN_FAILED, "out of memory for texts");
+}
+
+/* Computes a token of each text. */
+static ampc_status take_step(Batch *b)
+{
+  TextModel *reads[TEXTS_MOST];
+  uint32_t n = 0;
+  ampc_status status = AMPC_OK;
+  for (uint32_t i = 0; i < b->places && !status; i++) {
+    if (!b->in[i] && b->begun < b->n) status = begin_text(b, i);
+    if (b->in[i]) reads[n++] = &b->model[i];
+  }
+  if (!status) status = text_models_read(reads, n);
+  for (uint32_t i = 0; i < b->places && !status; i++)
+    if (b->in[i]) status = draw(b, i);
+  return status;
+}
+
+/* ---- the run ---- */
+
+/* Checks all prompts before the first one is continued. */
+static ampc_status check_prompts(const Batch *b)
+{
+  TextModel *m = b->model;
+  ampc_status status = generate_check_model(m, b->cmd);
+  for (uint32_t i = 0; i < b->n && !status; i++) {
+    const Prompt *p = &b->cmd->text.each[i];
+    m->n = 0;
+    status = text_model_add(m, p->at, p->n);
+    if (!status && p->n > m->most)
+      status =
+          ampc_fail(AMPC_BAD_USAGE, "the prompt has %lld tokens; infer `%s` reads at most %lld",
+                    (long long)p->n, m->program->blocks[0].call, (long long)m->most);
+    if (status) return failed_at(b, i, status);
+  }
+  return status;
+}
+
+ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
+{
+  Batch b = {.cmd = cmd, .n = cmd->text.n_each, .terminal = isatty(STDERR_FILENO)};
+  const uint32_t asked = cmd->batch ? cmd->batch : PLACES, most = asked < b.n ? asked : b.n;
+  ampc_status status = AMPC_OK;
+  b.model = calloc(most, sizeof *b.model);
+  b.in = calloc(most, sizeof *b.in);
+  b.text = calloc(b.n, sizeof *b.text);
+  if (!b.model || !b.in || !b.text) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for texts");
+  while (!status && b.places < most) status = text_model_open(&b.model[b.places++], cmd->what, rt);
+  if (!status) status = check_prompts(&b);
+  b.since = seconds_now();
+  while (!status && b.done < b.n) {
+    status = take_step(&b);
+    if (!status) status = write_results(&b);
+    if (!status) tell_progress(&b);
+  }
+  for (uint32_t i = 0; i < b.places; i++) text_model_close(&b.model[i]);
+  for (uint32_t i = 0; i < b.n && b.text; i++) {
+    if (b.text[i].to) fclose(b.text[i].to);
+    free(b.text[i].text);
+  }
+  free(b.model);
+  free(b.in);
+  free(b.text);
+  return status;
+}
