@@ -19,6 +19,12 @@ static const struct {
      "Begins an empty text. *out is NULL after a failure; end what it gets. */"},
     {"int %s_next(struct ampc_sequence *s, const int64_t *token, int64_t n, %s *logits)",
      "return (int)ampc_sequence_next(s, token, n, logits);", NULL},
+    {"int %s_together(struct ampc_sequence *const *s, uint32_t n, const int64_t *token, %s *const "
+     "*logits)",
+     "return (int)ampc_sequences_next(s, n, token, (void *const *)logits);",
+     "Appends one token to each of n different texts of one runtime, in one step, and computes the "
+     "logits after it,\n * logits[i] of text i. If it fails, no text has changed, except after "
+     "status 5. */"},
     {"int %s_rewind(struct ampc_sequence *s, int64_t n)", "return (int)ampc_sequence_rewind(s, n);",
      NULL},
     {"void %s_end(struct ampc_sequence *s)", "ampc_sequence_end(s);",

@@ -25,25 +25,25 @@ static int64_t choose(const float *logits, double temperature)
   return i;
 }
 
-/* Continues the prompt, one byte of each text after the other. */
+/* Continues the prompt, with one byte of each text in a step. */
 static int answer(struct ampc_sequence *const *text, const double *temperature, const char *prompt)
 {
   int64_t byte[CHAT_NEXT_CONTEXT], n = (int64_t)strlen(prompt);
   char line[TEXTS][MOST + 1] = {{0}};
-  float logits[VOCABULARY];
+  float logits[TEXTS][VOCABULARY], *to[TEXTS];
+  int64_t last[TEXTS];
   for (int64_t i = 0; i < n; i++) byte[i] = (unsigned char)prompt[i];
   for (int k = 0; k < TEXTS; k++) {
     int status = chat_next_rewind(text[k], 0);
-    if (!status) status = chat_next_next(text[k], byte, n, logits);
+    if (!status) status = chat_next_next(text[k], byte, n, to[k] = logits[k]);
     if (status) return status;
-    line[k][0] = (char)choose(logits, temperature[k]);
   }
-  for (int i = 1; i < MOST; i++)
-    for (int k = 0; k < TEXTS; k++) {
-      int status = chat_next_next(text[k], &(int64_t){(unsigned char)line[k][i - 1]}, 1, logits);
-      if (status) return status;
-      line[k][i] = (char)choose(logits, temperature[k]);
-    }
+  for (int i = 0; i < MOST; i++) {
+    for (int k = 0; k < TEXTS; k++)
+      line[k][i] = (char)(last[k] = choose(logits[k], temperature[k]));
+    int status = chat_next_together(text, TEXTS, last, to);
+    if (status) return status;
+  }
   for (int k = 0; k < TEXTS; k++)
     printf("%g: %s%.*s\n", temperature[k], prompt, (int)strcspn(line[k], "\n"), line[k]);
   return 0;

@@ -52,6 +52,17 @@ int main(int argc, char **argv)
   if (differs(s[0], 0, 0, PROMPT) || differs(s[1], 1, 0, 3)) return 4;
   for (int i = 0; i < T - PROMPT; i++)
     if (differs(s[0], 0, PROMPT + i, PROMPT + i + 1) || differs(s[1], 1, 3 + i, 4 + i)) return 5;
+  static float row[2][V];
+  if (chat_next_rewind(s[0], 0) || chat_next_rewind(s[1], 0) || differs(s[0], 0, 0, PROMPT) || differs(s[1], 1, 0, 3)) return 24;
+  for (int i = 0; i < T - PROMPT; i++) { /* in one step; in the other order, too */
+    const int a = i & 1, b = !a, at[2] = {PROMPT + i, 3 + i};
+    if (chat_next_together((struct ampc_sequence *[]){s[a], s[b]}, 2, (int64_t[]){token[a][at[a]], token[b][at[b]]},
+                           (float *[]){row[a], row[b]})) return 25;
+    if (memcmp(row[0], want[0][at[0]], sizeof row[0]) || memcmp(row[1], want[1][at[1]], sizeof row[1])) return 26;
+  }
+  float *to[2] = {row[0], row[1]};
+  if (!refused(chat_next_together(s, 2, (int64_t[]){1, 2}, to), "1 tokens after 128")) return 27;
+  if (!refused(chat_next_together(s, 0, token[0], to), "") || !refused(chat_next_together(NULL, 2, token[0], to), "")) return 28;
   if (!refused(chat_next_next(s[0], token[0], 1, logits), "1 tokens after 128; chat is compiled for texts of 128")) return 6;
   if (chat_next_rewind(s[0], 20) || differs(s[0], 0, 20, 90) || chat_next_rewind(s[0], 0)) return 7;
   if (differs(s[0], 1, 0, 9) || differs(s[0], 1, 9, 30)) return 8; /* another text in the same cache */
