@@ -62,7 +62,7 @@ int main(int argc, char **argv)
   }
   float *to[2] = {row[0], row[1]};
   if (!refused(chat_next_together(s, 2, (int64_t[]){1, 2}, to), "1 tokens after 128")) return 27;
-  if (!refused(chat_next_together(s, 0, token[0], to), "") || !refused(chat_next_together(NULL, 2, token[0], to), "")) return 28;
+  if (!refused(chat_next_together(s, 0, token[0], to), "") || !refused((int)ampc_sequences_next(s, 2, NULL, (void *[]){row, row}), "")) return 28;
   if (!refused(chat_next_next(s[0], token[0], 1, logits), "1 tokens after 128; chat is compiled for texts of 128")) return 6;
   if (chat_next_rewind(s[0], 20) || differs(s[0], 0, 20, 90) || chat_next_rewind(s[0], 0)) return 7;
   if (differs(s[0], 1, 0, 9) || differs(s[0], 1, 9, 30)) return 8; /* another text in the same cache */
