@@ -27,6 +27,11 @@ static int unknown_verb(const char *word)
   const char *dot = strrchr(word, '.');
   if (dot && strcmp(dot, ".amp") == 0)
     return usage_error("amp", "no verb was given; type amp train %s", word);
+  if (dot && strcmp(dot, ".gguf") == 0)
+    return usage_error("amp",
+                       "no verb was given; 'amp import %s -o net.amp' writes a job, then 'amp chat "
+                       "net.amp' works",
+                       word);
   const char *names[MOST_VERBS] = {"help"};
   uint32_t n = 1;
   for (const Verb *v = verbs; v->name; v++) names[n++] = v->name;

@@ -67,10 +67,23 @@ static const char *list_words(Arena *arena, const char *const *words)
   return text.at;
 }
 
+/* Whether `amp import` reads the file. */
+static bool is_model(const char *path)
+{
+  const char *dot = strrchr(path, '.');
+  return dot && (strcmp(dot, ".gguf") == 0 || strcmp(dot, ".onnx") == 0);
+}
+
 int options_count_jobs(const OptionTable *table, const Operands *jobs, int least, int most)
 {
   if (jobs->n < least) return usage_error(table->program, "no job was given");
   if (jobs->n > most) return usage_error(table->program, "more than one job: %s", jobs->at[most]);
+  for (int i = 0; i < jobs->n; i++)
+    if (is_model(jobs->at[i]))
+      return usage_error(table->program,
+                         "%s is a model of another program: 'amp import %s -o net.amp' writes a "
+                         "job, then '%s net.amp' works",
+                         jobs->at[i], jobs->at[i], table->program);
   return 0;
 }
 

@@ -166,7 +166,10 @@ static ampc_status run_command(Talk *t, const char *line)
     printf("%-8s  %s\n", commands[i][0], commands[i][1]);
   if (which == HELP) puts("Other lines are messages; one that begins with / needs a blank before.");
   t->quit = which == QUIT;
-  return which == RESET || which == SYSTEM ? text_model_clear(&t->m) : AMPC_OK;
+  if (which != RESET && which != SYSTEM) return AMPC_OK;
+  if (!t->cmd->quiet)
+    fprintf(stderr, "a new conversation, %s a system message\n", t->system ? "with" : "without");
+  return text_model_clear(&t->m);
 }
 
 /* ---- the conversation ---- */
@@ -208,6 +211,7 @@ static ampc_status run_chat(ampc_runtime *rt, const InferCommand *cmd)
   size_t size;
   const char *text;
   ampc_status status = text_model_open(&t.m, cmd->what, rt);
+  if (cmd->context && cmd->context < t.m.most) t.m.most = cmd->context;
   if (!status) tell_begin(&t);
   interrupt_prompt(terminal);
   Input *in = input_open(&style, terminal);

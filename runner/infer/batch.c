@@ -93,7 +93,7 @@ static ampc_status begin_text(Batch *b, uint32_t place)
                    .drawn = (uint64_t)b->begun++ << DRAWS,
                    .out = {.to = t->to, .first = b->cmd->text.chat ? prompt->n : 0}};
   status = generate_start(&t->g);
-  t->from = t->g.out.shown;
+  t->from = t->size;
   return status;
 }
 

@@ -47,6 +47,10 @@ ampc_status generate_check_model(const TextModel *m, const InferCommand *cmd)
                      "text(..) in the job; or give token numbers in a file, --prompt-file FILE.bin",
                      m->what, name, (long long)m->vocabulary);
   tell_length(m, cmd);
+  if (!text_model_is_decoder(m) && m->program->blocks[0].n_sizes && !cmd->quiet)
+    fputs("the text is padded, so a number that depends on its length, such as 1 / S, is that of "
+          "the padded text\n",
+          stderr);
   if (m->result->rank == 3 || prompt->n >= m->most || text_model_is_decoder(m)) return AMPC_OK;
   return ampc_fail(
       AMPC_BAD_USAGE,
@@ -95,12 +99,13 @@ ampc_status generate_tokens(TextModel *m, const InferCommand *cmd, int64_t first
   const bool line = terminal || cmd->text.numbers || cmd->text.chat || cmd->line;
   Growing g = {.m = m, .cmd = cmd, .most = most, .drawn = *drawn};
   g.out = (TextOut){.to = stdout, .terminal = terminal, .line = line, .first = first};
-  ampc_status status = generate_start(&g);
-  double begun = seconds_now(), after = begun;
+  const double begun = seconds_now();
+  ampc_status status = text_model_read(m); /* a text that it refuses is not printed */
+  const double after = seconds_now();
+  if (!status) status = generate_start(&g);
   while (!g.ended && !status) {
-    status = text_model_read(m);
-    if (!g.tokens) after = seconds_now();
-    if (!status) status = generate_draw(&g);
+    status = generate_draw(&g);
+    if (!g.ended && !status) status = text_model_read(m);
   }
   *drawn = g.drawn;
   *cut = g.cut;

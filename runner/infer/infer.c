@@ -142,8 +142,7 @@ const OptionRow text_options[] = {
      "text is for this tokenizer.json or .model (default: that of the job's text or "
      "jsonl)",
      .kind = OPTION_text, FIELD(tokenizer), .with = "generate"},
-    {"template", 0, "TEXT", "another template, as jsonl reads it", .kind = OPTION_text,
-     FIELD(template), .with = "chat"},
+    {"template", 0, "TEXT", prompt_templates, .kind = OPTION_text, FIELD(template), .with = "chat"},
     {"temperature", 0, "T",
      "below 1 favours probable tokens; 0 always takes the most probable one (default 1)",
      .kind = OPTION_real, FIELD(sampling.temperature), .domain = AMPC_NOT_NEGATIVE,

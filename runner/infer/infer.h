@@ -87,6 +87,7 @@ void infer_split(Arena *arena, const char *value, const char **name, const char 
 ampc_status infer_run(ampc_runtime *rt, const InferCommand *cmd);
 
 /* ---- prompt.c ---- */
+extern const char prompt_templates[]; /* for messages: what --template may be */
 /* Opens the tokenizer of the command line or of the job in cmd->text, if there is one. `what`: it
  * is required, with its template, and this text begins messages; else NULL. The caller calls
  * prompt_close in any case. */

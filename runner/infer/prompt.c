@@ -1,9 +1,12 @@
 /* The prompt of --generate: bytes, token numbers of a file, or text for a tokenizer, which the
  * job's sources of text name. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "common/file.h"
 #include "generate.h"
+#include "runner/job/options.h"
 
 enum { MOST_PROMPT = 1 << 28 };
 
@@ -108,15 +111,57 @@ static ampc_status check_stops(InferCommand *cmd)
   return status;
 }
 
-static ampc_status open_template(InferCommand *cmd, const char *file, const char *template,
-                                 const char *what)
+const char prompt_templates[] =
+#define TEMPLATE(name, ...) #name ", "
+#include "runtime/data/texts/templates.def"
+#undef TEMPLATE
+    "or a text with {prompt} and {answer}";
+
+/* Returns the template whose marks the text has, a template of transformers, or NULL. */
+static const char *known_template(const char *text)
+{
+  static const struct {
+    const char *name, *has, *lacks;
+  } marks[] = {{"chatml", "<|im_start|>", "<|im_sep|>"},
+               {"llama3", "<|start_header_id|>", NULL},
+               {"gemma", "<start_of_turn>", NULL},
+               {"mistral", "[INST] ", " [/INST]"}};
+  for (size_t i = 0; text && i < sizeof marks / sizeof *marks; i++)
+    if (strstr(text, marks[i].has) && !(marks[i].lacks && strstr(text, marks[i].lacks)))
+      return marks[i].name;
+  return NULL;
+}
+
+/* Looks for the template of the model in the two files that may have it, beside the tokenizer. */
+static const char *template_beside(const InferCommand *cmd, Arena *arena, const char *tokenizer)
+{
+  static const char *const files[] = {"chat_template.jinja", "tokenizer_config.json"};
+  const char *found = NULL, *folder = folder_of(arena, tokenizer);
+  for (int i = 0; i < 2 && !found; i++) {
+    char *text;
+    int64_t n;
+    const char *path = arena_printf(arena, "%s/%s", folder, files[i]);
+    if (access(path, F_OK) != 0 || file_read_any(FILE_PROMPT, path, MOST_PROMPT, &text, &n))
+      continue;
+    json_t *config = i ? json_loads(text, 0, NULL) : NULL;
+    found = known_template(i ? json_string_value(json_object_get(config, "chat_template")) : text);
+    json_decref(config);
+    free(text);
+    if (found && !cmd->quiet) fprintf(stderr, "template %s, as %s has it\n", found, path);
+  }
+  return found;
+}
+
+static ampc_status open_template(InferCommand *cmd, Arena *arena, const char *file,
+                                 const char *template, const char *what)
 {
   PromptText *t = &cmd->text;
+  if (!template) template = template_beside(cmd, arena, file);
   if (!template)
     return ampc_fail(AMPC_BAD_USAGE,
                      "%s: the job has no jsonl(.., template=\"..\"): say which template with "
-                     "--template",
-                     what);
+                     "--template: %s",
+                     what, prompt_templates);
   ampc_status status = chat_open(t->tokenizer, file, template, &t->chat);
   if (!status && chat_end(t->chat) != UINT32_MAX) t->stop = chat_end(t->chat);
   return status;
@@ -140,7 +185,7 @@ ampc_status prompt_open(InferCommand *cmd, Compile *c, const char *what)
   if (!file) return AMPC_OK;
   ampc_status status = tokenizer_open(file, &t->tokenizer);
   if (!status) status = check_stops(cmd);
-  return status || !what ? status : open_template(cmd, file, template, what);
+  return status || !what ? status : open_template(cmd, c->arena, file, template, what);
 }
 
 void prompt_close(InferCommand *cmd)

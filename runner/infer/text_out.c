@@ -1,5 +1,5 @@
-/* What of a growing text is printed. The text of all tokens is made again for each new one, because
- * a token need not be whole characters. */
+/* What of a growing text is printed. A token need not be whole characters, so a tokenizer makes the
+ * text of the last tokens again for each new one. */
 #include "text_out.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "common/shown.h"
 
 static const char unfinished[] = "\uFFFD"; /* stands for bytes that are no character yet */
-enum { UNFINISHED = sizeof unfinished - 1 };
+enum { UNFINISHED = sizeof unfinished - 1, KEPT = 32 }; /* KEPT: tokens */
 
-/* Sets *text to the text of all tokens; the caller frees it. */
+/* Sets *text to the text from token w->first on; the caller frees it. */
 static ampc_status make_text(const TextOut *w, const int64_t *token, int64_t n, char **text,
                              size_t *size)
 {
@@ -78,6 +78,29 @@ static void put_characters(TextOut *w, const char *text, size_t size, bool end)
   }
 }
 
+static bool is_unfinished(const char *text, size_t size)
+{
+  return size >= UNFINISHED && memcmp(text + size - UNFINISHED, unfinished, UNFINISHED) == 0;
+}
+
+/* Moves w->first to the last tokens, once all text is printed. Their text goes on as that of all
+ * tokens does: they are some text, because a tokenizer treats the first characters differently. */
+static ampc_status forget_tokens(TextOut *w, const int64_t *token, int64_t n)
+{
+  const int64_t before = w->first;
+  char *text;
+  size_t size;
+  w->first = n - KEPT;
+  ampc_status status = make_text(w, token, n, &text, &size);
+  if (status) return status;
+  if (size && !is_unfinished(text, size))
+    w->shown = size, w->generated = 0;
+  else
+    w->first = before;
+  free(text);
+  return AMPC_OK;
+}
+
 static ampc_status put_text(TextOut *w, const int64_t *token, int64_t n, bool end)
 {
   char *text;
@@ -86,16 +109,16 @@ static ampc_status put_text(TextOut *w, const int64_t *token, int64_t n, bool en
   if (status) return status;
   bool special = w->begun && is_stop_token(w, token[n - 1]), found = false;
   end |= special;
-  if (w->tokenizer && !end)
-    while (size >= UNFINISHED && memcmp(text + size - UNFINISHED, unfinished, UNFINISHED) == 0)
-      size -= UNFINISHED;
+  const size_t all = size;
+  while (w->tokenizer && !end && is_unfinished(text, size)) size -= UNFINISHED;
   if (!w->begun) w->generated = size;
   size_t from = w->generated > w->shown ? w->generated : w->shown;
   size_t decided = find_stop(w, text, from, size, &found);
   w->stopped = special || found;
   put_characters(w, text, end && !found ? size : decided, end || found);
   free(text);
-  return AMPC_OK;
+  const bool forget = w->tokenizer && w->shown == all && n - w->first >= (int64_t)2 * KEPT;
+  return forget ? forget_tokens(w, token, n) : AMPC_OK;
 }
 
 ampc_status text_out_put(TextOut *w, const int64_t *token, int64_t n, bool end)

@@ -9,13 +9,14 @@ typedef struct TextOut {
   bool numbers;         /* tokens are printed as numbers; then there are no stop strings */
   bool terminal;        /* control characters are escaped */
   bool line;            /* the text ends with the end of a line */
-  int64_t first;        /* with a tokenizer: earlier tokens, the question of a chat, are no text */
+  int64_t first; /* with a tokenizer: the text begins there; later what is printed is left out */
   const char *const *stop;
   uint32_t n_stops;
   /* Set by text_out_put; at first all are 0. */
   bool stopped;            /* a stop string has ended the text */
   bool begun;              /* the prompt has been printed */
-  size_t generated, shown; /* where the text after the prompt begins; bytes or numbers printed */
+  size_t generated, shown; /* where the text after the prompt begins; bytes or numbers printed; both
+                              count from token `first` on */
 } TextOut;
 
 /* Prints what is new of the text of all `n` tokens. The tokens of the first call are the prompt, in

@@ -46,7 +46,9 @@ static bool run_block(Repl *r, Options *options, InferCommand *cmd)
     options->decode = false;
     q.quiet = false;
     p = program_compile(r, &q);
-    if (p) puts("no decoder can be derived: each token is computed from all tokens before it");
+    if (p)
+      puts("no decoder can be derived: each token is computed from all tokens before it;\n"
+           "a number that depends on the length of the text is that of the padded text");
   }
   if (!p) return false;
   bool good = repl_check(r, live_twin(r, p, NULL, &rt));

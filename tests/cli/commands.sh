@@ -47,6 +47,11 @@ refuses "no verb" 2 'no verb' "$amp"
 refuses "unknown verb" 2 'did you mean train' "$amp" trian "$job"
 refuses "misspelt help" 2 'did you mean help' "$amp" hlep
 refuses "a job without a verb" 2 'no verb was given; type amp train job\.amp' "$amp" job.amp
+refuses "a model without a verb" 2 "'amp import a/x\.gguf -o net\.amp' writes a job, then 'amp chat net\.amp' works" "$amp" a/x.gguf
+for one in "chat x.gguf" "infer x.onnx" "train x.gguf"; do
+  refuses "$one" 2 "'amp import ${one#* } -o net\.amp' writes a job, then 'amp ${one% *} net\.amp' works" "$amp" $one
+done
+refuses "ampc x.gguf" 2 "then 'ampc net\.amp' works" "$ampc" x.gguf
 for help in -h help 'train -h' 'help train'; do prints "amp $help" '^usage: amp' "$amp" $help; done
 refuses "the rate as in Python" 2 'no option --lr; type --set lr=0\.1$' "$amp" train --lr 0.1 "$job"
 refuses "epochs as in Python" 2 'no option --epochs; type --set train\.epochs=3$' "$amp" train --epochs=3 "$job"

@@ -145,6 +145,11 @@ same "a C program writes the same text" called said
 # ---- errors -------------------------------------------------------------------------------
 ask="--generate 5 --prompt abc job.amp"
 refuses "attention to later tokens" 2 'infer `ahead` is not causal: its logits for token 2 depend on the tokens after it' infer --block ahead $ask
+[ -s out ] && failed "a refused block: the prompt is printed"
+passes "padded" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block next --no-cache $ask
+grep -q '^the text is padded, so a number that depends on its length, such as 1 / S, is that of the padded text$' err || failed "padded: no line"
+passes "not padded" timeout 100 "$amp" infer --device cpu --weights w.safetensors --block next $ask
+grep -q padded err && failed "not padded: a line"
 prints "one position of a growing text" "${sentence:0:14}" infer --block short --temperature 0 --generate 6 --prompt "${sentence:0:8}" job.amp
 refuses "one position of a text that is padded" 2 'infer `short` returns f32\[1, 128\], the logits after the last token only, so a text cannot be padded' infer --no-cache --block short $ask
 prints "each token from all before it" "$sentence$sentence" $next --no-cache --generate 41 --prompt "$sentence"

@@ -89,11 +89,16 @@ def check_commands():
     talk("Two?\n" * 9 + "/reset\nName a bird.\n", "-q", status=5, prints=done.stdout + BIRD)
     talk("Two? " * 40 + "\n", "-q", status=5, prints="", says="--context N makes room for more")
     talk("Two?\n", "--context", "100", "-q", prints=TWO, says="warning: --context 100: the dim of the job ends at 64 tokens\n")
+    done = talk("Two?\n", "--context", "20", prints="Yes,\n", says="a context of 20 tokens; /help")
+    assert "the context of 20 tokens is full, so the answer ends here" in done.stderr, done.stderr
+    assert talk("Two?\n/reset\nTwo?\n/system Loud\nTwo?\n").stderr.endswith(
+        "\na new conversation, without a system message\na new conversation, with a system message\n")
+    assert talk("/reset\n/system Loud\n", "-q").stderr == ""
     endless = ["--tokenizer", "tokenizer.json", "--template", "chatml", "--context", "200", "--max-tokens", "500", "-q"]
     done = talk("Two?\n/reset\nTwo?\n", *endless, job="endless.amp",
-                says="the context of 256 tokens is full, so the answer ends here; /reset forgets the conversation\n")
+                says="the context of 200 tokens is full, so the answer ends here; /reset forgets the conversation\n")
     first, second, end = done.stdout.split("\n")
-    assert first == second and len(set(first)) == 1 and 200 < len(first) < 256 and not end, done.stdout
+    assert first == second and len(set(first)) == 1 and 150 < len(first) < 200 and not end, done.stdout
 
 
 def infer(*options, status=0, says=""):
@@ -138,7 +143,7 @@ def check_refused():
     talk("", job="endless.amp", status=2, says="a conversation needs --tokenizer FILE")
     talk("Two?\n", "--tokenizer", "tokenizer.json", "--template", "chatml", "-D", "V=600", job="endless.amp", status=5,
          says="token 0 of the text is 605; infer `next` takes numbers below 600")
-    talk("", "--tokenizer", "tokenizer.json", job="endless.amp", status=2, says="say which template with --template")
+    talk("", "--tokenizer", "tokenizer.json", job="endless.amp", status=2, says="say which template with --template: chatml, llama3,")
 
 
 def check_interrupt():

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """amp infer --generate with a tokenizer: a small model learns a text and two answers, and writes them; what is refused.
 usage: tests/texts/generate.py AMP"""
+import array
+import json
 import os
 import subprocess
 import sys
@@ -54,6 +56,27 @@ def ask(prompt, *options, n="24", job="job.amp", **expected):
         *options, job, **expected)
 
 
+def check_long():
+    """A long text, of which only the last tokens are decoded again for each new one: the logits of each place are those of
+    its next token. Characters of several tokens are at all distances from each other."""
+    text = "".join(f"Zw\u00f6lf \U0001f600 {i} \u4f60\u597d, the dog\n" * (1 + i % 3) for i in range(6))
+    with open("long.txt", "w", encoding="utf-8") as f:
+        f.write(text)
+    run("tokens", "-q", "--tokenizer", "tokenizer.json", "long.txt", "-o", "long.bin")
+    with open("long.bin", "rb") as f:
+        ids = array.array("H", f.read())
+    with open("long.amp", "w", encoding="utf-8") as f:
+        f.write(f"""dim S(max={len(ids)})
+infer next(ids: i64[1, S]) {{
+  next = tensor({[float(i) for i in ids[1:]] + [0.0]}).unsqueeze(1)
+  return (embedding(arange(S), next) == arange(620).to(f32)).to(f32).unsqueeze(0) + 0.0 * ids.unsqueeze(2).to(f32)
+}}
+""")
+    assert len(ids) > 200, len(ids)
+    run("infer", "-q", "--no-cache", "--device", "cpu", "--temperature", "0", "--tokenizer", "tokenizer.json", "--generate",
+        str(len(ids) - 1), "--prompt", "Z", "long.amp", prints=text)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -79,6 +102,20 @@ def main():
         ask("Two?", job="bare.amp", status=2, says="--tokenizer FILE makes tokens of it")
         ask("Two?", "--chat", job="bare.amp", status=2, says="--chat needs --tokenizer FILE")
         ask("Two?", "--chat", "--tokenizer", "tokenizer.json", job="bare.amp", status=2, says="say which template with --template")
+        for name, text in (("tokenizer_config.json", json.dumps({"chat_template": "{{ '<|im_start|>' }}"})),
+                           ("chat_template.jinja", "{{ '<|im_start|>' }}")):
+            for known in (text, text.replace("im_start", "other")):
+                with open(name, "w", encoding="utf-8") as f:
+                    f.write(known)
+                ask("Two?", "--chat", "--tokenizer", "tokenizer.json", job="bare.amp", **(
+                    {"prints": "Yes, two.\n"} if known == text else {"status": 2, "says": "--template: chatml, llama3, "}))
+            os.remove(name)
+        with open("chat_template.jinja", "w", encoding="utf-8") as f:
+            f.write("<|start_header_id|>")
+        ask("Two?", "--chat", "--tokenizer", "tokenizer.json", job="bare.amp", status=3, says="has no token <|begin_of_text|>")
+        ask("Two?", "--chat", prints="Yes, two.\n")  # the job's own template counts
+        os.remove("chat_template.jinja")
+        check_long()
         train(TEXT, "The dog and the cat sat on the mat and slept. " * 30, "a.txt")
         ask("The dog and", n="9", prints="The dog and the cat sat on the mat")
         ask("The dog and", "--stop", "the mat", n="9", prints="The dog and the cat sat on ")
