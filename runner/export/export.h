@@ -26,6 +26,7 @@ typedef struct Export {
   /* names of their values in the model; NULL: not made yet */
   const char *size_value[AMPC_MAX_SIZES];
   const char **state;    /* by parameter: its value for the next node; NULL: no decoder */
+  const char **present;  /* by parameter: the result */
   const char *positions; /* of a decoder: those of the new tokens, i64[T] */
   const char *end;       /* the position behind them, i64[1] */
   uint32_t n_states;

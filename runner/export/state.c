@@ -49,6 +49,7 @@ bool state_begin(Export *e)
   if (!e->c->options.decode) return true;
   const char *position = unused_name(e, "position");
   e->state = arena_array(e->arena, const char *, e->g->params.n + 1);
+  e->present = arena_array(e->arena, const char *, e->g->params.n + 1);
   build_value(e->root, true, position, AMPC_I64, (const int64_t[]){1}, NULL, 1);
   for (uint32_t id = 1; id < e->g->nodes.n; id++) {
     const Node *n = ir_node(e->g, (Value){id});
@@ -58,6 +59,7 @@ bool state_begin(Export *e)
     const Parameter *p = &e->g->params.at[i];
     if (!p->decodes) continue;
     e->state[i] = unused_name(e, arena_printf(e->arena, "past_%u", e->n_states++));
+    e->present[i] = unused_name(e, arena_printf(e->arena, "present_%u", e->n_states - 1));
     build_value(e->root, true, e->state[i], p->dtype, p->dim, NULL, p->rank);
   }
   return number_positions(e, position);
@@ -65,19 +67,17 @@ bool state_begin(Export *e)
 
 bool state_end(Export *e)
 {
-  uint32_t count = 0;
   for (uint32_t id = 1; id < e->g->nodes.n && e->state; id++) {
     const Node *n = ir_node(e->g, (Value){id});
     if (n->op != OP_store || in_node(e, n, 1)) continue;
     int64_t i = attr_int(n, "param");
-    e->state[i] = in_as(e, n, 0, e->g->params.at[i].dtype);
+    const char *x = in_as(e, n, 0, e->g->params.at[i].dtype);
+    build_results(e->b, "Identity", FROM(x), FROM(e->present[i]), NO_ATTRS);
   }
   for (uint32_t i = 0; i < e->g->params.n && e->state; i++) {
     const Parameter *p = &e->g->params.at[i];
     if (!p->decodes) continue;
-    const char *name = unused_name(e, arena_printf(e->arena, "present_%u", count++));
-    build_results(e->b, "Identity", FROM(e->state[i]), FROM(name), NO_ATTRS);
-    build_value(e->root, false, name, p->dtype, p->dim, NULL, p->rank);
+    build_value(e->root, false, e->present[i], p->dtype, p->dim, NULL, p->rank);
   }
   return !e->failed;
 }
@@ -98,9 +98,12 @@ const char *put_store(Export *e, const Node *n)
   const char *at = build_node(e->b, "Reshape", FROM(e->positions, rows), NO_ATTRS);
   const char *all = build_node(e->b, "Shape", FROM(in_value(e, n, 0)), NO_ATTRS);
   at = build_node(e->b, "Expand", FROM(at, all), NO_ATTRS);
-  e->state[i] = build_node(e->b, "ScatterElements",
-                           FROM(e->state[i], at, in_as(e, n, 0, e->g->params.at[i].dtype)),
-                           WITH(INT("axis", axis)));
+  /* The result itself, without a copy. If the caller passes one buffer as both, nothing is copied.
+   */
+  build_results(e->b, "ScatterElements",
+                FROM(e->state[i], at, in_as(e, n, 0, e->g->params.at[i].dtype)),
+                FROM(e->present[i]), WITH(INT("axis", axis)));
+  e->state[i] = e->present[i];
   return "";
 }
 
