@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Exports decoders with drawn weights (`amp export --decode`), continues texts with them in ONNX Runtime and compares the
-logits after each token with those that `amp infer` computes for the whole text at once.
+"""Exports decoders with drawn weights (`amp export --decode`), continues texts with them in ONNX Runtime and compares
+the logits after each token with those that `amp infer` computes for the whole text at once.
 usage: decode.py BUILD [PART OF A NAME]   status 77: onnx or onnxruntime is not installed"""
 import sys
 import tempfile

@@ -8,7 +8,8 @@
  * programs that compute a few new positions, the chunk, from what earlier calls have computed. One
  * is for a single token and returns the logits; the others are for larger chunks of a prompt. They
  * share buffers of the space CACHE. Each call gets its tokens and the position of the first one. At
- * position 0 nothing is read from earlier calls, so a text begins without a call of its own.
+ * position 0 nothing is read from earlier calls, so a text begins without a call of its own. For
+ * options.decode_new there is one program, for that many tokens, which returns all their logits.
  *
  * Pass lower elaborates the block for two lengths. Axes whose sizes differ are positions, whatever
  * ops have reshaped them. Each value is CONST, NOW, LAST or TURN (decode.h). A NOW value is
