@@ -8,8 +8,9 @@
 #include "export.h"
 
 /* LEAST: with size 1, ops that only repeat or reshape disappear. Small and large sizes reveal
- * limits, such as min(S, 64). MOST_BATCH stands for no limit. */
-enum { LEAST = 3, MOST_BATCH = 1000 };
+ * limits, such as min(S, 64). MOST_BATCH stands for no limit. A short text is compared with
+ * MOST_NEW tokens at once, too: a program has as many as it is asked for. */
+enum { LEAST = 3, MOST_BATCH = 1000, MOST_NEW = 61 };
 enum { BASE, OTHER, LARGE, SMALL, MIDDLE, CHOICES };
 /* Pass simplify merges nodes with equal numbers. So BASE and OTHER of all sizes differ, are
  * unusual, and equal no number of the job. Another choice that equals one is replaced if the graphs
@@ -100,7 +101,8 @@ static uint32_t list_sizes(const Compile *c, const Function *block, Choosable *o
   uint32_t n = 0;
   if (c->options.decode) { /* the length of the text is fixed, and the batch is one text */
     out[0] = (Choosable){.name = "T", .is_new = true};
-    return choose(&out[0], c->graph, 0, 1, b->context - 1, 1);
+    return choose(&out[0], c->graph, 0, LEAST, b->context > MOST_NEW ? b->context - 1 : MOST_NEW,
+                  1);
   }
   for (uint32_t i = 0; i < b->n_sizes; i++) {
     bool asked = false;

@@ -143,6 +143,8 @@ for text in ids position past_0 past_2 present_0 present_2 past_1.f32; do
 done
 passes "a shorter text in 16 bits" decoder next --dim S=32 --set precision=bf16
 grep -q 'opset 22, any T, 3 tensors of state for 32 tokens$' out || failed "the report: $(cat out)"
+passes "the shortest text" decoder next --dim S=2
+grep -q 'any T, 3 tensors of state for 2 tokens$' out || failed "the report: $(cat out)"
 passes "names that the decoder has, too" decoder odd
 grep -qaF "position_" net.onnx || failed "the position has the name of the tokens"
 for block in chain ahead fixed; do
