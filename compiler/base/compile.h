@@ -45,6 +45,7 @@ typedef struct Options {
    * its second dim (lower/block/dim.c). */
   int64_t text_from, text_to;
   bool decode;          /* with text_to: pass decode makes programs that compute a few tokens */
+  int64_t decode_new;   /* not 0: one program instead, for so many new tokens, with their logits */
   const char *target;   /* "cpu" or "sm_80"; default "sm_80" */
   int march;            /* 1 + index in target_marches; 0: not given */
   int optimize;         /* 0, 1, 2: how much is fused; all results have the same bits */

@@ -15,7 +15,7 @@ enum { OPSET = 18, OPSET_BF16 = 22, IR_VERSION = 8, IR_VERSION_BF16 = 10 };
 
 typedef struct ExportCommand {
   Options compile;
-  const char *block, *weights, *out, *gguf;
+  const char *block, *decode, *weights, *out, *gguf;
   int type; /* 1 + index in types; 0: not given */
   bool force, quiet;
 } ExportCommand;
@@ -34,6 +34,10 @@ static const OptionRow export_options[] = {
      .kind = OPTION_choice, FIELD(type), .words = types, .with = "gguf"},
     {"block", 0, "NAME", "the infer block; needed if the job has several", .kind = OPTION_text,
      FIELD(block)},
+    {"decode", 0, "BLOCK",
+     "the decoder of this infer block: each call continues a text by any number of tokens, with "
+     "what it keeps of the earlier ones as arguments and results",
+     .kind = OPTION_text, FIELD(decode), .without = "block gguf"},
     {"weights", 0, "FILE", "a checkpoint, or a safetensors or PyTorch file with the job's names",
      .also = "resume", .kind = OPTION_text, FIELD(weights)},
     {"force", 0, NULL,
@@ -104,6 +108,9 @@ static void report(const Export *e, const ExportCommand *cmd, const OnnxModel *m
     fprintf(stderr, "warning: %s draws other random numbers than amp infer\n", cmd->out);
   for (uint32_t i = 0; i < e->n_sizes; i++)
     sizes = arena_printf(e->arena, "%s%s%s", sizes, i ? ", " : ", any ", e->size_name[i]);
+  if (e->state)
+    sizes = arena_printf(e->arena, "%s, %u tensor%s of state for %lld tokens", sizes, e->n_states,
+                         e->n_states == 1 ? "" : "s", (long long)e->g->blocks.at[0].context);
   if (!cmd->quiet)
     printf("%s: %zu operations, opset %lld%s%s%s\n", cmd->out, m->graph->n_node,
            (long long)m->opset_import[0]->version, sizes, beside ? ", tensors in " : "",
@@ -139,12 +146,17 @@ static int export_block(Compile *c, const ExportCommand *cmd, const Function *bl
 static int compile_and_export(Compile *c, const ExportCommand *cmd)
 {
   if (!compile_parse_job(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
-  const Function *block = infer_choose_block(c, cmd->block);
+  const Function *block = infer_choose_block(c, cmd->decode ? cmd->decode : cmd->block);
   if (!block) return usage_error("amp export", "%s", ampc_last_error());
   c->options.infer_block = block->name.text;
   if (cmd->gguf)
     return gguf_export(c, block, cmd->weights, types[cmd->type ? cmd->type - 1 : 0], cmd->gguf,
                        cmd->quiet);
+  if (cmd->decode) { /* one token: variants_compile() takes other numbers */
+    c->options.decode = true;
+    c->options.decode_new = 1;
+    c->options.text_to = INT64_MAX;
+  }
   if (!compile_parsed(c)) return c->cannot_read ? AMPC_BAD_FILE : 1;
   return export_block(c, cmd, block);
 }

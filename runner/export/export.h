@@ -25,6 +25,11 @@ typedef struct Export {
   Sized size[AMPC_MAX_SIZES];
   /* names of their values in the model; NULL: not made yet */
   const char *size_value[AMPC_MAX_SIZES];
+  const char **state;    /* by parameter: its value for the next node; NULL: no decoder */
+  const char **present;  /* by parameter: the result */
+  const char *positions; /* of a decoder: those of the new tokens, i64[T] */
+  const char *end;       /* the position behind them, i64[1] */
+  uint32_t n_states;
   OnnxBuild *root, *b; /* the whole model; the graph at work: root, or the body of a loop */
   const char **name;   /* of the value of each node; NULL: not made yet */
   struct Weights *weights;
@@ -64,6 +69,21 @@ const char *put_same(Export *e, const Node *n, const char *op);          /* an o
 bool put_is_public(const Export *e, const char *name);
 /* Reports that ONNX cannot say op n. Returns NULL. */
 const char *cannot(Export *e, const Node *n, const char *why);
+
+/* ---- state.c ---- */
+/* Declare the position and the state of a decoder: Note [state] in state.c. Other blocks have none.
+ */
+bool state_begin(Export *e);
+bool state_end(Export *e);
+/* Whether the source of a decoder is its position. */
+bool state_is_position(const Export *e, const Node *source);
+/* Returns the name of the state in this type. `param`: its leaf. */
+const char *state_value(Export *e, const Node *param, DType type);
+/* Returns input i of an attention in this type; in a decoder the rows up to the newest position
+ * along the axis, as later ones are not written yet. */
+const char *state_rows(Export *e, const Node *n, uint32_t i, uint32_t axis, DType type);
+/* The causal mask of these rows, bool[T, end]; NULL: the attention is not that of a decoder. */
+const char *state_mask(Export *e, const Node *n);
 
 /* ---- weights.c ---- */
 /* Loads the weights of a program from a file, or if it is NULL from those that its models load. */

@@ -321,11 +321,11 @@ bool put_block(Export *e)
   const Graph *g = e->g;
   for (uint32_t id = 1; id < g->nodes.n; id++) {
     const Node *n = node_at(e, id);
-    if (n->op != OP_source) continue;
+    if (n->op != OP_source || state_is_position(e, n)) continue;
     e->name[id] = g->sources.at[attr_int(n, "index")].path; /* an argument's is its name */
     declare(e, n, true, e->name[id]);
   }
-  if (!put_nodes(e, 0, 1, g->nodes.n)) return false;
+  if (!state_begin(e) || !put_nodes(e, 0, 1, g->nodes.n)) return false;
   for (uint32_t i = 0; i < g->outputs.n; i++) {
     const Node *n = ir_node(g, g->outputs.at[i].value);
     const char *name = g->outputs.at[i].name;
@@ -333,5 +333,5 @@ bool put_block(Export *e)
     build_results(e->b, "Identity", FROM(in_value(e, n, 0)), FROM(name), NO_ATTRS);
     declare(e, n, false, name);
   }
-  return !e->failed;
+  return state_end(e);
 }

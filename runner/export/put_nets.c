@@ -61,7 +61,8 @@ static const char *repeated_heads(Export *e, const Node *n, uint32_t i, const ch
  * rounded. */
 static const char *heads(Export *e, const Node *n, uint32_t i, bool last)
 {
-  const char *x = repeated_heads(e, n, i, in_as(e, n, i, AMPC_F32));
+  const char *own = i ? state_rows(e, n, i, 1, AMPC_F32) : in_as(e, n, i, AMPC_F32);
+  const char *x = repeated_heads(e, n, i, own);
   if (!x) return NULL;
   const int64_t *axes = last ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3};
   return build_node(e->b, "Transpose", FROM(x), WITH(INTS("perm", axes, 4)));
@@ -97,14 +98,16 @@ const char *put_attention(Export *e, const Node *n)
   const char *x = build_node(b, "MatMul", FROM(q, k), NO_ATTRS);
   x = build_node(b, "Mul", FROM(x, build_number(b, AMPC_F32, attr_float(n, "scale"))), NO_ATTRS);
   if (attr_int(n, "causal")) {
-    const char *lower = causal_mask(e, n);
-    if (!lower) return NULL;
+    const char *lower = state_mask(e, n);
+    if (!lower && !(lower = causal_mask(e, n))) return NULL;
     x = masked(e, lower, x);
   }
-  if (mask && mask->dtype == AMPC_BOOL)
-    x = masked(e, in_value(e, n, 3), x);
-  else if (mask)
-    x = build_node(b, "Add", FROM(x, in_as(e, n, 3, AMPC_F32)), NO_ATTRS);
+  DType type = mask && mask->dtype == AMPC_BOOL ? AMPC_BOOL : AMPC_F32;
+  const char *given = !mask               ? NULL
+                      : mask->dim[3] == 1 ? in_as(e, n, 3, type)
+                                          : state_rows(e, n, 3, 3, type);
+  if (mask)
+    x = type == AMPC_BOOL ? masked(e, given, x) : build_node(b, "Add", FROM(x, given), NO_ATTRS);
   x = build_node(b, "Softmax", FROM(x), WITH(INT("axis", -1)));
   if (mask)
     x = build_node(b, "Where",

@@ -8,8 +8,9 @@
 #include "export.h"
 
 /* LEAST: with size 1, ops that only repeat or reshape disappear. Small and large sizes reveal
- * limits, such as min(S, 64). MOST_BATCH stands for no limit. */
-enum { LEAST = 3, MOST_BATCH = 1000 };
+ * limits, such as min(S, 64). MOST_BATCH stands for no limit. A short text is compared with
+ * MOST_NEW tokens at once, too: a program has as many as it is asked for. */
+enum { LEAST = 3, MOST_BATCH = 1000, MOST_NEW = 61 };
 enum { BASE, OTHER, LARGE, SMALL, MIDDLE, CHOICES };
 /* Pass simplify merges nodes with equal numbers. So BASE and OTHER of all sizes differ, are
  * unusual, and equal no number of the job. Another choice that equals one is replaced if the graphs
@@ -20,6 +21,7 @@ static_assert(sizeof unusual / sizeof *unusual >= 2 * AMPC_MAX_SIZES, "each size
 typedef struct Choosable { /* a size that the caller of the model chooses */
   const char *name;
   bool is_dim; /* else a const: the batch */
+  bool is_new; /* the number of new tokens of a decoder */
   int64_t choice[CHOICES];
   int64_t least, most, multiple; /* the possible choices */
 } Choosable;
@@ -97,6 +99,11 @@ static uint32_t list_sizes(const Compile *c, const Function *block, Choosable *o
   const BlockInfo *b = &c->graph->blocks.at[0];
   const char *batch = batch_const(c, block);
   uint32_t n = 0;
+  if (c->options.decode) { /* the length of the text is fixed, and the batch is one text */
+    out[0] = (Choosable){.name = "T", .is_new = true};
+    return choose(&out[0], c->graph, 0, LEAST, b->context > MOST_NEW ? b->context - 1 : MOST_NEW,
+                  1);
+  }
   for (uint32_t i = 0; i < b->n_sizes; i++) {
     bool asked = false;
     for (uint32_t k = 0; k < c->options.n_dims; k++)
@@ -123,12 +130,14 @@ static Compile *compile_for(Arena *arena, const Options *like, const Choosable *
   for (uint32_t i = 0; i < n; i++) {
     Assignment a = {sizes[i].name,
                     arena_printf(arena, "%lld", (long long)sizes[i].choice[choice[i]])};
-    if (sizes[i].is_dim)
+    if (sizes[i].is_new)
+      o.decode_new = sizes[i].choice[choice[i]];
+    else if (sizes[i].is_dim)
       o.dims[o.n_dims++] = a;
     else
       o.consts[o.n_consts++] = a;
   }
-  o.dump_after = "simplify";
+  o.dump_after = o.decode ? "decode" : "simplify";
   o.silent = silent;
   Compile *c = compile_create(&o);
   if (compile_job(c)) return c;
@@ -174,6 +183,7 @@ static bool agree(const Export *e, uint32_t variant, const Choosable *sizes, boo
     diag_error(e->c, E802, n->span, "with %s the block has %s here than with %s",
                variants_text(e, id < b->nodes.n ? variant : 0), what,
                variants_text(e, id < b->nodes.n ? 0 : variant));
+    if (sizes->is_new) return diag_help(e->c, "export the block without --decode");
     for (uint32_t i = 0; i < e->n_sizes; i++)
       if (e->size[i].at[variant] != e->size[i].at[0])
         return diag_help(e->c, "export it for one size: `%s %s=%lld`",
@@ -233,7 +243,7 @@ bool variants_compile(Export *e, const Compile *whole, const Function *block)
   int choice[AMPC_MAX_SIZES + 1] = {0};
   uint32_t n = list_sizes(whole, block, sizes);
   /* A const; if the job needs its own value, the batch stays fixed. */
-  bool batch = n && !sizes[n - 1].is_dim;
+  bool batch = n && !sizes[n - 1].is_dim && !sizes->is_new;
   Compile *c = compile_for(e->arena, &whole->options, sizes, n, choice, batch);
   if (!c && batch) c = compile_for(e->arena, &whole->options, sizes, --n, choice, false);
   e->n_sizes = n;

@@ -81,6 +81,7 @@ const char *weight_value(Export *e, const Node *param, DType type)
   struct Weights *w = e->weights;
   int64_t index = attr_int(op_has(param, T_blocks) ? in_node(e, param, 0) : param, "index");
   const Parameter *p = &e->g->params.at[index];
+  if (p->decodes) return state_value(e, param, type);
   const ampc_param *q = find(w, p);
   const char **made = &w->made[type][index];
   if (*made) return *made;

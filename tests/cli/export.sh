@@ -101,6 +101,58 @@ done < <(grep ^infer wrong.amp)
 grep -q 'help: export it for one size: `--dim S=64`' err || failed "E802 without a cure: $(cat err)"
 passes "the cure of E802" out --dim S=64 --block large wrong.amp
 
+# ---- decoders: names, sizes, what is refused --------------------------------------------------------------
+cat >text.amp <<'JOB'
+dim S(max=64)
+module Net {
+  embed = Embedding(16, 8)
+  past_1 = Parameter([8])
+  lstm = LSTM(8, 8, batch_first=true)
+  def forward(ids) {
+    x = embed(ids).unsqueeze(1)
+    x = scaled_dot_product_attention(x, x, x, is_causal=true).squeeze(1)
+    return lstm(x + past_1)[0] @ embed.weight.t()
+  }
+}
+model net = Net()
+infer next(ids: i64[1, S]) -> f32[1, S, 16] { return net(ids) }
+infer odd(position: i32[1, S]) -> f32[1, S, 16] { present_0 = net(position); return present_0 }
+infer chain(ids: i64[1, S]) -> f32[1, S, 4] { return cumprod(one_hot(ids, 4).to(f32) + 1.0, 1) } # E801 no op for `cumprod`
+infer ahead(ids: i64[1, S]) -> f32[1, S, 4] { return cumsum(one_hot(ids, 4).to(f32).flip(1), 1) } # E614 it is not known what it reads
+infer fixed(ids: i64[1, 16]) -> f32[1, 16, 4] { return one_hot(ids, 4).to(f32) } # E614 takes a number of tokens that is not a `dim`
+JOB
+python3 - <<'PY'
+import json, struct
+sizes = {"embed.weight": [16, 8], "past_1": [8], "lstm.weight_ih_l0": [32, 8], "lstm.weight_hh_l0": [32, 8],
+         "lstm.bias_ih_l0": [32], "lstm.bias_hh_l0": [32]}
+header, at = {}, 0
+for name, shape in sizes.items():
+    n = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+    at += n
+text = json.dumps(header).encode()
+open("text.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + bytes(at))
+PY
+decoder() { out --weights text.safetensors --decode "$@" text.amp; }
+refuses "a decoder and a block" 2 '--decode cannot be combined with --block' decoder next --block next
+refuses "a decoder that the job lacks" 2 'text.amp has no infer block nix; it has next' decoder nix
+passes "a decoder" decoder next
+grep -q '^net.onnx: [0-9]* operations, opset 18, any T, 3 tensors of state for 64 tokens$' out || failed "the report: $(cat out)"
+for text in ids position past_0 past_2 present_0 present_2 past_1.f32; do
+  grep -qaF "$text" net.onnx || failed "the decoder has no $text"
+done
+passes "a shorter text in 16 bits" decoder next --dim S=32 --set precision=bf16
+grep -q 'opset 22, any T, 3 tensors of state for 32 tokens$' out || failed "the report: $(cat out)"
+passes "the shortest text" decoder next --dim S=2
+grep -q 'any T, 3 tensors of state for 2 tokens$' out || failed "the report: $(cat out)"
+passes "names that the decoder has, too" decoder odd
+grep -qaF "position_" net.onnx || failed "the position has the name of the tokens"
+for block in chain ahead fixed; do
+  line=$(grep -n "^infer $block(" text.amp | cut -d: -f1)
+  read -r code text <<<"$(sed -n "${line}s/.*# //p" text.amp)"
+  refuses "the decoder of $block" 1 "^text.amp:$line:[0-9]*: error\[$code\]: .*$text" decoder $block
+done
+
 # the smallest S is 16, which is another number of the job, too
 cat >equal.amp <<'JOB'
 dim S(max=64, multiple=16)

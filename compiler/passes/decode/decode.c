@@ -8,7 +8,8 @@
  * programs that compute a few new positions, the chunk, from what earlier calls have computed. One
  * is for a single token and returns the logits; the others are for larger chunks of a prompt. They
  * share buffers of the space CACHE. Each call gets its tokens and the position of the first one. At
- * position 0 nothing is read from earlier calls, so a text begins without a call of its own.
+ * position 0 nothing is read from earlier calls, so a text begins without a call of its own. For
+ * options.decode_new there is one program, for that many tokens, which returns all their logits.
  *
  * Pass lower elaborates the block for two lengths. Axes whose sizes differ are positions, whatever
  * ops have reshaped them. Each value is CONST, NOW, LAST or TURN (decode.h). A NOW value is
@@ -279,7 +280,7 @@ static bool blocks_fit(Decode *d, uint32_t n_old)
                        "let no `if` depend on that number");
 }
 
-/* The results are those of the step; the program for a prompt has none. */
+/* The results are those of block 0; the program for a prompt has none. */
 static void keep_results(Graph *g)
 {
   uint32_t n = 0;
@@ -300,6 +301,8 @@ static uint16_t add_blocks(const Decode *d)
   Graph *g = d->g;
   uint16_t n = 2;
   while (n < CHUNKS && chunks[n] < d->length) n++;
+  if (d->c->options.decode_new) n = 1;
+  if (g->blocks.n > n) g->blocks.n = n;
   for (uint32_t i = g->blocks.n; i < n; i++) {
     BlockInfo more = g->blocks.at[0];
     vec_push(d->c->arena, &g->blocks, more);
@@ -334,7 +337,8 @@ bool pass_decode(Compile *c)
   keep_results(g);
   uint16_t n = add_blocks(&d);
   for (uint16_t i = 0; i < n; i++)
-    if (!derive_block(&d, i, chunks[i])) return false;
+    if (!derive_block(&d, i, c->options.decode_new ? c->options.decode_new : chunks[i]))
+      return false;
   for (uint32_t i = 0; i < n; i++) g->blocks.at[i].carries = d.carries;
   return pass_simplify(c);
 }

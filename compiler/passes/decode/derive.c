@@ -380,11 +380,13 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
 }
 
 /* Stores the keys and returns all up to now. On a CPU, blocks of keys are kept as [d, keys],
- * because the step reads a feature of many keys at a time. */
+ * because the step reads a feature of many keys at a time. Other readers of the program than its
+ * kernels need rows. */
 static Value whole_keys(Decode *d, uint32_t id)
 {
   const Node *old = &d->old[id];
-  if (d->info[id].kind == CONST || !is_cpu_target(d->c)) return decode_whole(d, id);
+  bool rows = !is_cpu_target(d->c) || d->c->options.decode_new;
+  if (d->info[id].kind == CONST || rows) return decode_whole(d, id);
   if (d->keys[id].id) return d->keys[id];
   int64_t block = ATTENTION_BLOCK, blocks = (old->dim[1] + block - 1) / block;
   int64_t dim[] = {old->dim[0], blocks, old->dim[2], old->dim[3], block};
