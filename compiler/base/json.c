@@ -28,6 +28,8 @@ void text_add_json_bytes(Text *out, const char *s, size_t size)
     unsigned n = utf8_size(p);
     if (*p == '"' || *p == '\\')
       text_printf(out, "\\%c", *p);
+    else if (*p == '\n')
+      text_puts(out, "\\n");
     else if (*p < ' ' || *p == 0x7f)
       text_printf(out, "\\u%04x", *p);
     else if (n)
