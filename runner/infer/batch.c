@@ -152,10 +152,10 @@ ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
   Batch b = {.cmd = cmd, .n = cmd->text.n_each, .terminal = isatty(STDERR_FILENO)};
   const uint32_t asked = cmd->batch ? cmd->batch : PLACES, most = asked < b.n ? asked : b.n;
   ampc_status status = AMPC_OK;
-  b.model = calloc(most, sizeof *b.model);
-  b.in = calloc(most, sizeof *b.in);
-  b.text = calloc(b.n, sizeof *b.text);
-  if (!b.model || !b.in || !b.text) status = ampc_fail(AMPC_RUN_FAILED, "out of memory for texts");
+  Arena *arena = arena_create();
+  b.model = arena_array(arena, TextModel, most);
+  b.in = arena_array(arena, Grown *, most);
+  b.text = arena_array(arena, Grown, b.n);
   while (!status && b.places < most) status = text_model_open(&b.model[b.places++], cmd->what, rt);
   if (!status) status = check_prompts(&b);
   b.since = seconds_now();
@@ -165,12 +165,10 @@ ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
     if (!status) tell_progress(&b);
   }
   for (uint32_t i = 0; i < b.places; i++) text_model_close(&b.model[i]);
-  for (uint32_t i = 0; i < b.n && b.text; i++) {
+  for (uint32_t i = 0; i < b.n; i++) {
     if (b.text[i].to) fclose(b.text[i].to);
     free(b.text[i].text);
   }
-  free(b.model);
-  free(b.in);
-  free(b.text);
+  arena_destroy(arena);
   return status;
 }

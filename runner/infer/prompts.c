@@ -10,10 +10,10 @@
 
 enum { MOST_FILE = 1 << 30, SHOWN_ROOM = 80 };
 
-static const char *text_at(const json_t *message, const char *key)
+static bool is_of(const json_t *message, const char *role)
 {
-  const char *text = json_string_value(json_object_get(message, key));
-  return text ? text : "";
+  const char *is = json_string_value(json_object_get(message, "role"));
+  return is && strcmp(is, role) == 0;
 }
 
 /* Encodes a question after earlier turns: a record that ends with the answer before it, up to the
@@ -39,17 +39,18 @@ static ampc_status take_messages(InferCommand *cmd, json_t *list, Ids *out)
   const size_t n = json_array_size(list);
   const json_t *first = json_array_get(list, 0), *last = n ? json_array_get(list, n - 1) : NULL;
   const json_t *question = json_object_get(last, "content");
-  const bool system = n == 2 && strcmp(text_at(first, "role"), "system") == 0;
+  const json_t *begins = json_object_get(first, "content");
+  const bool system = n == 2 && is_of(first, "system") && json_is_string(begins);
   if (!chat)
     return ampc_fail(AMPC_BAD_USAGE, "\"messages\" need --chat, which puts them into a template");
-  if (strcmp(text_at(last, "role"), "user") != 0 || !json_is_string(question))
+  if (!is_of(last, "user") || !json_is_string(question))
     return ampc_fail(AMPC_BAD_FILE,
                      "the last message must be the user's: {\"role\": \"user\", \"content\": "
                      "TEXT}");
   if (n == 1 || system)
-    return chat_prompt(chat, system ? text_at(first, "content") : NULL, json_string_value(question),
+    return chat_prompt(chat, system ? json_string_value(begins) : NULL, json_string_value(question),
                        json_string_length(question), out);
-  if (strcmp(text_at(json_array_get(list, n - 2), "role"), "assistant") != 0)
+  if (!is_of(json_array_get(list, n - 2), "assistant"))
     return ampc_fail(AMPC_BAD_FILE, "the message before the last one must be the assistant's");
   json_t *earlier = json_copy(list);
   json_array_remove(earlier, n - 1);
@@ -108,7 +109,10 @@ static ampc_status take_lines(InferCommand *cmd, Arena *arena, const char *at, c
   PromptText *t = &cmd->text;
   const size_t length = strlen(cmd->prompts);
   const bool json = length > 6 && strcmp(cmd->prompts + length - 6, ".jsonl") == 0;
-  uint32_t room = 0, line = 0;
+  uint32_t line = 0;
+  size_t lines = 1;
+  for (const char *c = at; (c = memchr(c, '\n', (size_t)(end - c))); c++) lines++;
+  t->each = arena_array(arena, Prompt, lines);
   if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3; /* a byte order mark */
   while (at < end) {
     const char *stop = memchr(at, '\n', (size_t)(end - at)), *text = at;
@@ -117,18 +121,10 @@ static ampc_status take_lines(InferCommand *cmd, Arena *arena, const char *at, c
     if (n && text[n - 1] == '\r') n--;
     line++;
     if (json && strspn(text, " \t\r") >= n) continue;
-    if (t->n_each == room) {
-      uint32_t more = room ? 2 * room : 64;
-      t->each = arena_grow(arena, t->each, room * sizeof *t->each, more * sizeof *t->each,
-                           _Alignof(Prompt));
-      room = more;
-    }
     Prompt *p = &t->each[t->n_each++];
-    *p = (Prompt){.line = line};
+    p->line = line;
     ampc_status status = take_line(cmd, arena, json, text, n, p);
-    if (status)
-      return ampc_fail(status, "%s:%u: %s", cmd->prompts, line,
-                       arena_strdup(arena, ampc_last_error()));
+    if (status) return ampc_fail(status, "%s:%u: %s", cmd->prompts, line, ampc_last_error());
     if (p->n > t->n) t->n = p->n;
   }
   return t->n_each ? AMPC_OK : ampc_fail(AMPC_BAD_FILE, "%s has no prompts", cmd->prompts);
