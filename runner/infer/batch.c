@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/bytes.h"
 #include "common/clock.h"
 #include "compiler/base/json.h"
 #include "generate.h"
@@ -147,6 +148,16 @@ static ampc_status check_prompts(const Batch *b)
   return status;
 }
 
+/* The memory that is told before has one text. */
+static void tell_memory(const Batch *b)
+{
+  const int64_t *bytes = b->model->program->space_bytes;
+  char text[AMPC_BYTES_ROOM];
+  if (b->cmd->quiet || b->places < 2) return;
+  fprintf(stderr, "%u texts at a time: %s more for each\n", b->places,
+          ampc_bytes_text(bytes[AMPC_CACHE] + bytes[AMPC_INPUT] + bytes[AMPC_WORK], text));
+}
+
 ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
 {
   Batch b = {.cmd = cmd, .n = cmd->text.n_each, .terminal = isatty(STDERR_FILENO)};
@@ -158,6 +169,7 @@ ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
   b.text = arena_array(arena, Grown, b.n);
   while (!status && b.places < most) status = text_model_open(&b.model[b.places++], cmd->what, rt);
   if (!status) status = check_prompts(&b);
+  if (!status) tell_memory(&b);
   b.since = seconds_now();
   while (!status && b.done < b.n) {
     status = take_step(&b);
