@@ -48,13 +48,36 @@ static bool refuse_keys(Decode *d, uint32_t id)
   return decode_looks_ahead(d, &d->old[id], "keys after its position, which no mask excludes");
 }
 
+/* Finds the columns in front of the keys: those of inputs with keys, and the rows in front of an
+ * input that is read whole, whose positions become keys. Constants have the same elements for any
+ * length, so all their other columns are in front. Returns false if two inputs differ. */
+static bool find_front(Decode *d, uint32_t id, const Value *in, int keys)
+{
+  const Node *n = &d->old[id];
+  bool any = false;
+  if (keys >= 0) d->info[id].front = n->dim[keys] - d->length;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!is_now(d, n, i)) continue;
+    const Info *x = info_of(d, n->in[i]);
+    bool whole = in[i].id == d->whole[n->in[i].id].id;
+    if (!whole && decode_keys(d, n->in[i].id, x->now) == -1) continue;
+    int64_t front = whole ? x->early : x->front;
+    if (any && front != d->info[id].front) return false;
+    d->info[id].front = front;
+    any = true;
+  }
+  return true;
+}
+
 /* Adds the node with these inputs. It is a NOW value along axis `now`. */
 static bool finish(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer)
 {
-  if (decode_keys(d, id, now) == -2) return refuse_op(d, id);
+  int keys = decode_keys(d, id, now);
+  if (keys == -2) return refuse_op(d, id);
   for (uint32_t i = 0; i < d->old[id].n_in; i++)
     if (d->old[id].in[i].id && !in[i].id) return false;
   d->info[id] = (Info){.kind = NOW, .now = now, .outer = outer};
+  if (!find_front(d, id, in, keys) && keys >= 0) return refuse_op(d, id);
   Node n = decode_copy(d, id, in, (int)now);
   d->map[id] = decode_add(d, id, &n);
   return d->map[id].id != 0;
@@ -121,6 +144,19 @@ static bool derive_channels(Decode *d, uint32_t id, int64_t channel)
                                              : refuse_op(d, id);
 }
 
+/* Whether constants have as many columns in front: find_front. */
+static bool fronts_fit(const Decode *d, uint32_t id, int keys)
+{
+  const Node *n = &d->old[id];
+  for (uint32_t i = 0; i < n->n_in && keys >= 0; i++) {
+    uint32_t in = n->in[i].id, axis = (uint32_t)keys - n->rank + d->old[in].rank;
+    if (!in || d->info[in].kind != CONST || axis >= MAX_RANK || !decode_share(d, in, axis))
+      continue;
+    if (d->old[in].dim[axis] - d->length != d->info[id].front) return false;
+  }
+  return true;
+}
+
 static bool derive_broadcast(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
@@ -134,7 +170,9 @@ static bool derive_broadcast(Decode *d, uint32_t id)
     if (n->in[i].id && !in[i].id) return false;
   }
   if (!finish(d, id, in, now, outer)) return false;
-  ahead_of_map(d, id, decode_keys(d, id, now));
+  int keys = decode_keys(d, id, now);
+  if (!fronts_fit(d, id, keys)) return refuse_op(d, id);
+  ahead_of_map(d, id, keys);
   return true;
 }
 
@@ -144,12 +182,30 @@ static bool derive_broadcast(Decode *d, uint32_t id)
 static bool derive_view(Decode *d, uint32_t id, uint32_t now, int64_t outer)
 {
   Info x = *info_of(d, d->old[id].in[0]);
+  if (x.rows.id) {
+    int64_t chunk = d->chunk;
+    d->chunk = x.early;
+    Node n = decode_copy(d, id, &x.rows, (int)now);
+    x.rows = decode_add(d, id, &n);
+    d->chunk = chunk;
+  }
   if (!finish(d, id, &d->map[d->old[id].in[0].id], now, outer)) return false;
   x.now = now;
   x.outer = outer;
   if (decode_keys(d, id, now) < 0) x.ahead.known = false;
   d->info[id] = x;
   return true;
+}
+
+/* True if the reshape leaves the axis of the keys as it is. */
+static bool keeps_keys(const Decode *d, uint32_t id)
+{
+  const Node *n = &d->old[id], *x = &d->old[n->in[0].id];
+  int from = decode_keys(d, n->in[0].id, info_of(d, n->in[0])->now);
+  int to = decode_keys(d, id, d->info[id].now);
+  if (from < 0 || to < 0) return from == to;
+  return x->dim[from] == n->dim[to] && dims_product(x->dim + from, x->rank - (uint32_t)from) ==
+                                           dims_product(n->dim + to, n->rank - (uint32_t)to);
 }
 
 /* A reshape keeps the order of elements, so as many groups of positions as before follow each
@@ -162,9 +218,23 @@ static bool derive_reshape(Decode *d, uint32_t id)
   int64_t all = decode_share(d, n->in[0].id, from->now) == 1 ? x->dim[from->now] : d->length;
   for (uint32_t i = 0; i < n->rank; before *= n->dim[i++])
     if (groups % before == 0 && before * n->dim[i] % (groups * all) == 0 &&
-        decode_share(d, id, i) > 0)
-      return derive_view(d, id, i, groups / before);
+        decode_share(d, id, i) > 0) {
+      if (!derive_view(d, id, i, groups / before)) return false;
+      if (keeps_keys(d, id)) return true;
+      d->info[id].ahead.known = false;
+      return from->ahead.known || refuse_op(d, id);
+    }
   return refuse_op(d, id);
+}
+
+/* A slice of the keys that may also cut off what is beside them. */
+static bool derive_columns(Decode *d, uint32_t id, const Info *from, int64_t start, int64_t stop)
+{
+  if (!derive_view(d, id, from->now, from->outer)) return false;
+  bool all = start <= from->front && stop >= from->front + d->length;
+  d->info[id].front -= start;
+  d->info[id].ahead.known = from->ahead.known && all; /* the key of the position may be lacking */
+  return true;
 }
 
 static bool derive_permuted(Decode *d, uint32_t id)
@@ -186,6 +256,10 @@ static bool derive_slice(Decode *d, uint32_t id)
     d->map[id] = d->map[n->in[0].id];
     return true;
   }
+  int keys = decode_keys(d, n->in[0].id, from->now);
+  if (keys == attr_int(n, "dim") && keys == decode_keys(d, id, from->now) &&
+      decode_share(d, n->in[0].id, (uint32_t)keys) == 1)
+    return derive_columns(d, id, from, attr_int(n, "start"), attr_int(n, "stop"));
   if (along_keys(d, n, attr_int(n, "dim"))) return refuse_keys(d, id);
   if (attr_int(n, "dim") != from->now) return derive_view(d, id, from->now, from->outer);
   bool last = attr_int(n, "start") == d->length - 1 && n->dim[from->now] == 1 && !from->early;
@@ -202,6 +276,25 @@ static bool derive_slice(Decode *d, uint32_t id)
   return true;
 }
 
+/* Columns beside keys, such as learned sinks. */
+static bool derive_beside(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer)
+{
+  const Node *n = &d->old[id];
+  uint32_t dim = (uint32_t)attr_int(n, "dim"), with = n->n_in;
+  int64_t before = 0;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    if (!decode_share(d, n->in[i].id, dim)) continue;
+    if (with < n->n_in || !is_now(d, n, i) || info_of(d, n->in[i])->now != now)
+      return refuse_op(d, id);
+    with = i;
+    for (uint32_t k = 0; k < i; k++) before += d->old[n->in[k].id].dim[dim];
+  }
+  if (!finish(d, id, in, now, outer)) return false;
+  d->info[id].front += before;
+  d->info[id].ahead = info_of(d, n->in[with])->ahead;
+  return true;
+}
+
 /* Tensors along another axis than that of the positions; one without tokens has its part. */
 static bool derive_cat(Decode *d, uint32_t id)
 {
@@ -211,12 +304,15 @@ static bool derive_cat(Decode *d, uint32_t id)
   uint32_t now = now_of_inputs(d, id, &outer);
   if (attr_int(n, "dim") == now) return derive_prefix(d, id);
   for (uint32_t i = 0; i < n->n_in; i++) {
-    if (is_now(d, n, i) && decode_keys(d, n->in[i].id, info_of(d, n->in[i])->now) != -1)
-      return refuse_op(d, id);
     in[i] = aligned(d, id, i, n->rank, now);
     if (!in[i].id) return false;
   }
-  return finish(d, id, in, now, outer);
+  int keys = decode_keys(d, id, now);
+  if (keys == attr_int(n, "dim")) return derive_beside(d, id, in, now, outer);
+  if (!finish(d, id, in, now, outer)) return false;
+  if (!fronts_fit(d, id, keys)) return refuse_op(d, id);
+  ahead_of_cat(d, id, keys);
+  return true;
 }
 
 /* Rows of a table by tokens; or features of a NOW value by fixed numbers. */
@@ -278,6 +374,7 @@ static bool derive_row(Decode *d, uint32_t id)
   uint32_t now = from->now;
   for (uint32_t i = 0; i < from->now && n->rank < x->rank; i++) now -= worked >> i & 1;
   if (!finish(d, id, in, now, from->outer)) return false;
+  if (!fronts_fit(d, id, decode_keys(d, id, now))) return refuse_op(d, id);
   d->info[id].ahead = ahead;
   return true;
 }
@@ -310,12 +407,27 @@ static bool derive_scores(Decode *d, uint32_t id, const Operand *b)
   return finish(d, id, in, x->now, x->outer);
 }
 
+/* The same with keys that are constants: positions. */
+static bool derive_places(Decode *d, uint32_t id, const Operand *b)
+{
+  const Node *n = &d->old[id];
+  const Info *x = info_of(d, n->in[0]);
+  uint32_t y = n->in[1].id;
+  bool each = x->now == 0 && b->rank == 3 && decode_share(d, y, 0) != 0;
+  int keys = decode_keys(d, y, each ? 0 : MAX_RANK);
+  if (keys != (int)b->row && !(each && keys == -1)) return refuse_op(d, id);
+  Value in[3] = {decode_now(d, n->in[0].id), each ? decode_pick(d, y, 0) : d->map[y]};
+  return finish(d, id, in, x->now, x->outer);
+}
+
 /* A product of weights and values: a sum over the keys. */
 static bool derive_weighted(Decode *d, uint32_t id, bool picks, uint32_t row, uint32_t depth)
 {
   const Node *n = &d->old[id];
   const Info *x = info_of(d, n->in[0]), *y = info_of(d, n->in[1]);
-  if (y->kind == NOW && y->now != depth) return refuse_op(d, id);
+  int64_t more = d->old[n->in[1].id].dim[depth] - d->length;
+  int64_t front = y->kind == NOW ? y->early : more, own = picks ? more : x->front;
+  if ((y->kind == NOW && y->now != depth) || front != own) return refuse_op(d, id);
   Value in[3] = {picks ? decode_pick(d, n->in[0].id, row) : d->map[n->in[0].id],
                  decode_whole(d, n->in[1].id)};
   return finish(d, id, in, picks ? n->rank - 2u : x->now, picks ? 1 : x->outer);
@@ -336,7 +448,7 @@ static bool derive_product(Decode *d, uint32_t id)
       return derive_weighted(d, id, false, a.row, b.depth);
     }
     if (y->kind == NOW) return derive_scores(d, id, &b);
-    if (!is_plain(d, n->in[1])) return refuse_op(d, id);
+    if (!is_plain(d, n->in[1])) return derive_places(d, id, &b);
     uint32_t now = x->now == a.row && n->op == OP_gemm ? n->rank - 2u : x->now;
     in[0] = decode_now(d, n->in[0].id);
     return finish(d, id, in, now, x->outer);
@@ -348,7 +460,7 @@ static bool derive_product(Decode *d, uint32_t id)
   bool by_row = y->now == b.depth && decode_share(d, n->in[0].id, a.row) == 1;
   if (!by_row)
     return y->now == b.depth ? decode_looks_ahead(d, n, "all positions") : refuse_op(d, id);
-  Maybe ahead = ahead_of_const(d, n->in[0].id, a.row, a.depth);
+  Maybe ahead = ahead_of_const(d, n->in[0].id, a.row, a.depth, y->early);
   if (!ahead.known || ahead.v != 0) return decode_looks_ahead(d, n, later);
   return derive_weighted(d, id, true, a.row, b.depth);
 }
@@ -363,7 +475,7 @@ static bool excludes(const Node *mask, Maybe ahead)
 }
 
 /* Returns the mask for the new positions; 0 after a message. */
-static Value derive_mask(Decode *d, const Node *n, bool *causal)
+static Value derive_mask(Decode *d, const Node *n, int64_t front, bool *causal)
 {
   Value v = n->in[MASK];
   const Node *mask = &d->old[v.id];
@@ -371,12 +483,24 @@ static Value derive_mask(Decode *d, const Node *n, bool *causal)
   bool query = decode_share(d, v.id, 2) == 1, key = decode_share(d, v.id, 3) == 1;
   Maybe ahead = {0};
   if (x->kind == NOW && x->now == 2) ahead = x->ahead;
-  if (x->kind == CONST && query && key) ahead = ahead_of_const(d, v.id, 2, 3);
+  if (x->kind == NOW && x->front != front) ahead.known = false;
+  if (x->kind == CONST && query && key) ahead = ahead_of_const(d, v.id, 2, 3, front);
   bool empty = mask->dtype != AMPC_BOOL && ahead.v > -INFINITY && x->kind == CONST;
-  if (empty && !ahead_leaves_own(d, v.id, 2, 3)) ahead.known = false;
+  if (empty && !ahead_leaves_own(d, v.id, 2, 3, front)) ahead.known = false;
   *causal = *causal || excludes(mask, ahead);
+  bool fits = x->kind == CONST ? !key || mask->dim[3] - d->length == front
+              : x->now == 3    ? x->early == front
+                               : true;
+  if (!fits) return (Value){refuse_op(d, v.id)};
   if (x->kind == NOW) return x->now == 3 ? decode_whole(d, v.id) : decode_now(d, v.id);
   return query ? decode_pick(d, v.id, 2) : d->map[v.id];
+}
+
+/* Returns the rows in front of keys or values. */
+static int64_t rows_in_front(const Decode *d, Value v)
+{
+  bool constant = info_of(d, v)->kind == CONST && !is_plain(d, v);
+  return constant ? d->old[v.id].dim[1] - d->length : info_of(d, v)->early;
 }
 
 /* Stores the keys and returns all up to now. On a CPU, blocks of keys are kept as [d, keys],
@@ -391,7 +515,7 @@ static Value whole_keys(Decode *d, uint32_t id)
   Value x = decode_now(d, id);
   if (!x.id || d->info[id].early || old->dim[1] != d->length) return decode_whole(d, id);
   d->keys[id] = decode_state(d, id, old->dtype, dim, 5);
-  decode_store(d, id, d->keys[id], x, 1);
+  decode_store(d, id, d->keys[id], x, 1, d->position);
   return d->keys[id];
 }
 
@@ -399,17 +523,20 @@ static bool derive_attention(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   bool causal = attr_int(n, "causal"), fixed = is_plain(d, n->in[KEY]) && is_plain(d, n->in[VALUE]);
+  int64_t front = rows_in_front(d, n->in[KEY]);
   Value in[5] = {decode_now(d, n->in[QUERY].id), {0}, {0}, {0}, d->position};
+  if (!causal) in[POSITION] = decode_position(d, id, front);
   if (!is_now(d, n, QUERY) || info_of(d, n->in[QUERY])->now != 1) return refuse_op(d, id);
   for (uint32_t i = QUERY; i <= VALUE; i++) {
     const Info *x = info_of(d, n->in[i]);
     bool pairs = x->kind == NOW && decode_keys(d, n->in[i].id, x->now) != -1;
     if (pairs || (x->kind == NOW && x->now != 1)) return refuse_op(d, id);
     if (i == QUERY) continue;
+    if (rows_in_front(d, n->in[i]) != front) return refuse_op(d, id);
     in[i] = i == KEY ? whole_keys(d, n->in[i].id) : decode_whole(d, n->in[i].id);
     if (!in[i].id) return false;
   }
-  if (n->in[MASK].id && !(in[MASK] = derive_mask(d, n, &causal)).id) return false;
+  if (n->in[MASK].id && !(in[MASK] = derive_mask(d, n, front, &causal)).id) return false;
   if (fixed) in[POSITION] = (Value){0}; /* keys that are no positions */
   if (!fixed && !causal) return refuse_keys(d, id);
   Node copy = decode_copy(d, id, in, -1);

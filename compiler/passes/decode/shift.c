@@ -32,9 +32,9 @@ static Value slice(Decode *d, const Cursor *at, Value v, uint32_t axis, int64_t 
 }
 
 /* Returns x with `rows` earlier rows in front along `axis`, and keeps the last ones. `id`: the old
- * node to which the state belongs; first: the rows before position 0. */
+ * node to which the state belongs; front: the rows before position 0, or 0: they are `first`. */
 static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_t rows,
-                          double first)
+                          double first, Value front)
 {
   Node n = *ir_node(d->g, x);
   Cursor at = decode_cursor(d, &d->old[id]);
@@ -43,11 +43,11 @@ static Value with_earlier(Decode *d, uint32_t id, Value x, uint32_t axis, int64_
   dim[axis] = rows;
   at.why = WHY_fixed;
   Value state = decode_state(d, id, n.dtype, dim, n.rank);
-  Value number = ir_cast(d->c, &at, ir_number(d->c, &at, first), n.dtype);
+  if (!front.id) front = ir_cast(d->c, &at, ir_number(d->c, &at, first), n.dtype);
   at.why = WHY_follow;
-  Value in[] = {decode_begins(d, &d->old[id], number, state), x};
+  Value in[] = {decode_begins(d, &d->old[id], front, state), x};
   Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
-  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, rows), -1);
+  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, rows), -1, (Value){0});
   return all;
 }
 
@@ -56,13 +56,14 @@ Value decode_now(Decode *d, uint32_t id)
   const Info *x = &d->info[id];
   if (x->kind != NOW || !x->early) return d->map[id];
   if (d->settled[id].id) return d->settled[id];
-  if (!x->is_first) {
+  if (!x->is_first && !x->rows.id) {
     decode_refuse(d, &d->old[id], "its first rows are computed, and later ones are moved",
                   "pad with a number right before the rows are read");
     return (Value){0};
   }
   Cursor at = decode_cursor(d, &d->old[id]);
-  Value all = with_earlier(d, id, d->map[id], x->now, x->early, x->first);
+  Value front = x->is_first ? (Value){0} : x->rows;
+  Value all = with_earlier(d, id, d->map[id], x->now, x->early, x->first, front);
   return d->settled[id] = slice(d, &at, all, x->now, 0, d->chunk);
 }
 
@@ -77,6 +78,7 @@ static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool i
   d->info[id].early = early;
   d->info[id].is_first = is_first;
   d->info[id].first = first;
+  if (early != d->info[from].early) d->info[id].rows = (Value){0};
   d->map[id] = d->map[from];
   return true;
 }
@@ -117,7 +119,10 @@ bool derive_prefix(Decode *d, uint32_t id)
     any = true;
     early += d->old[n->in[i].id].dim[axis];
   }
-  return move_to(d, id, last, early, same, first);
+  if (!move_to(d, id, last, early, same, first)) return false;
+  bool one_part = n->n_in == 2 && early == d->old[n->in[0].id].dim[axis];
+  d->info[id].rows = one_part ? d->map[n->in[0].id] : (Value){0};
+  return true;
 }
 
 /* A convolution along the positions: the rows before the chunk are its padding at first. */
@@ -140,7 +145,8 @@ bool derive_conv(Decode *d, uint32_t id)
   if (rows && !known)
     return decode_refuse(d, n, "the rows in front are computed", "pad with zeros right before it");
   Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id], d->map[n->in[2].id]};
-  if (rows) in[0] = with_earlier(d, id, in[0], x->now, rows, x->early ? x->first : 0);
+  double first = x->early ? x->first : 0;
+  if (rows) in[0] = with_earlier(d, id, in[0], x->now, rows, first, (Value){0});
   Node copy = decode_copy(d, id, in, -1);
   attr_set_int(&copy, pads[x->now - 2], 0);
   d->info[id] = (Info){.kind = NOW, .now = x->now, .outer = 1, .early = early};
@@ -159,7 +165,7 @@ bool derive_cumulative(Decode *d, uint32_t id)
   if (plain && n->attr[reverse].i) return decode_looks_ahead(d, n, "positions after its own");
   bool leaves_out = attr_find(op_of(n), "exclusive", &exclusive) && n->attr[exclusive].i;
   if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
-  bool fits = plain && !leaves_out && !x->early && d->old[n->in[0].id].dtype == n->dtype;
+  bool fits = plain && !leaves_out && d->old[n->in[0].id].dtype == n->dtype;
   if (!fits)
     return decode_refuse(d, n, "it is not known what it reads of earlier positions",
                          "of the ops along positions, cumsum and cumprod are possible");
@@ -170,11 +176,12 @@ bool derive_cumulative(Decode *d, uint32_t id)
   Value state = decode_state(d, id, n->dtype, dim, n->rank);
   Value number = ir_cast(d->c, &at, ir_number(d->c, &at, sums ? 0 : 1), n->dtype);
   at.why = WHY_follow;
-  Value in[] = {decode_begins(d, n, number, state), d->map[n->in[0].id]};
+  Value in[] = {decode_begins(d, n, number, state), decode_now(d, n->in[0].id)};
+  if (!in[1].id) return false;
   Value all = ir_append(d->c, &at, OP_cat, in, 2, ATTRS({"dim", {.i = axis}}));
   Node copy = decode_copy(d, id, &all, -1);
   all = decode_add(d, id, &copy);
-  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, 1), -1);
+  decode_store(d, id, state, slice(d, &at, all, axis, d->chunk, 1), -1, (Value){0});
   d->info[id] = (Info){.kind = NOW, .now = axis, .outer = 1};
   d->map[id] = slice(d, &at, all, axis, 1, d->chunk);
   return true;
