@@ -22,7 +22,7 @@ done <<'END'
 6|29:28|this cannot be computed token by token: it is not known what it reads of earlier positions
 7|30:39|this looks ahead: it reads keys after its position, which no mask excludes
 8|31:28|this looks ahead: it reads all positions
-9|32:28|this cannot be computed token by token: it is not known what it reads of earlier positions
+9|32:28|this looks ahead: it reads rows after its position
 10|33:29|this cannot be computed token by token: it is not known what it reads of earlier positions
 11|35:29|this cannot be computed token by token: it is not known what it reads of earlier positions
 12|36:43|this cannot be computed token by token: it draws random numbers
@@ -58,6 +58,8 @@ done <<'END'
 43|68:48|this looks ahead: it reads positions after its own: no mask makes their factors 0
 44|69:25|this cannot be computed token by token: it joins positions
 45|70:25|this cannot be computed token by token: it is not known what it reads of earlier positions
+46|71:25|this cannot be computed token by token: it divides by the number of rows
+47|72:29|this cannot be computed token by token: it returns places among all positions
 END
 "$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
 exit $failed

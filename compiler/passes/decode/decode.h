@@ -125,11 +125,11 @@ bool derive_in_loop(Decode *d, uint32_t id);
 /* Returns a value at the new positions: one that is moved along them, with rows of earlier calls.
  * {0} after a message. */
 Value decode_now(Decode *d, uint32_t id);
-/* Along the positions: padding, slices, numbers in front, convolutions, cumulative ops. */
+/* Along the positions: padding, slices, rows in front, convolutions, pools, cumulative ops. */
 bool derive_pad(Decode *d, uint32_t id);
 bool derive_shift(Decode *d, uint32_t id);
 bool derive_prefix(Decode *d, uint32_t id);
-bool derive_conv(Decode *d, uint32_t id);
+bool derive_window(Decode *d, uint32_t id);
 bool derive_cumulative(Decode *d, uint32_t id);
 
 /* ---- ahead.c ---- */

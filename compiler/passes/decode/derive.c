@@ -611,6 +611,7 @@ static bool derive_same(Decode *d, uint32_t id)
 static bool derive_now(Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
+  uint32_t at;
   switch (op_of(n)->tmpl) {
   case TMPL_alias:
     return n->op == OP_reshape ? derive_reshape(d, id) : derive_same(d, id);
@@ -623,8 +624,9 @@ static bool derive_now(Decode *d, uint32_t id)
   case TMPL_gemm:
     return derive_product(d, id);
   case TMPL_conv:
-    return is_now(d, n, 0) ? derive_conv(d, id) : refuse_op(d, id);
+    return is_now(d, n, 0) ? derive_window(d, id) : refuse_op(d, id);
   default:
+    if (attr_find(op_of(n), "kernel0", &at) && n->n_in == 1) return derive_window(d, id);
     if (op_has(n, T_along)) return derive_along(d, id);
     return op_has(n, T_tiles) ? derive_attention(d, id) : refuse_op(d, id);
   }

@@ -125,10 +125,12 @@ bool derive_prefix(Decode *d, uint32_t id)
   return true;
 }
 
-/* A convolution along the positions: the rows before the chunk are its padding at first. */
-bool derive_conv(Decode *d, uint32_t id)
+/* A convolution or a pool along the positions: the rows before the chunk are its padding at first.
+ */
+bool derive_window(Decode *d, uint32_t id)
 {
   static const char *const pads[] = {"pad0", "pad1", "pad2"};
+  static const char *const kernels[] = {"kernel0", "kernel1", "kernel2"};
   const Node *n = &d->old[id];
   const Info *x = &d->info[n->in[0].id];
   if (decode_keys(d, n->in[0].id, x->now) != -1)
@@ -136,16 +138,25 @@ bool derive_conv(Decode *d, uint32_t id)
   if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
   if (x->now < 2 || op_has(n, T_gives_image | T_gives_weight))
     return decode_refuse(d, n, "it mixes positions", "convolve along the positions, with stride 1");
-  Window w = rule_window(n, x->now - 2, d->old[n->in[1].id].dim[x->now]);
+  bool pools = op_of(n)->tmpl != TMPL_conv;
+  double padding = !pools || op_has(n, T_linear) ? 0 : -INFINITY; /* of a maximum */
+  Window w = rule_window(
+      n, x->now - 2, pools ? attr_int(n, kernels[x->now - 2]) : d->old[n->in[1].id].dim[x->now]);
   int64_t rows = (w.kernel - 1) * w.dilation, early = x->early + w.pad - rows;
-  bool known = rows <= x->early ? x->is_first : !x->early || (x->is_first && x->first == 0);
+  bool known = rows <= x->early ? x->is_first : !x->early || (x->is_first && x->first == padding);
+  uint32_t counts; /* the divisor of a mean does not depend on the padding */
+  if (attr_find(op_of(n), "count_include_pad", &counts) && !n->attr[counts].i && w.pad)
+    return decode_refuse(d, n, "it divides by the number of rows", "`pad` before the pool");
+  if (attr_find(op_of(n), "argmax", &counts) && n->attr[counts].i)
+    return decode_refuse(d, n, "it returns places among all positions", "return the maximum alone");
   if (w.stride != 1)
     return decode_refuse(d, n, "its stride is not 1", "convolve along the positions with stride 1");
   if (early < 0) return decode_looks_ahead(d, n, "rows after its position");
   if (rows && !known)
     return decode_refuse(d, n, "the rows in front are computed", "pad with zeros right before it");
-  Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id], d->map[n->in[2].id]};
-  double first = x->early ? x->first : 0;
+  Value in[n->n_in];
+  for (uint32_t i = 0; i < n->n_in; i++) in[i] = d->map[n->in[i].id];
+  double first = x->early ? x->first : padding;
   if (rows) in[0] = with_earlier(d, id, in[0], x->now, rows, first, (Value){0});
   Node copy = decode_copy(d, id, in, -1);
   attr_set_int(&copy, pads[x->now - 2], 0);
