@@ -60,6 +60,11 @@ done <<'END'
 45|70:25|this cannot be computed token by token: it is not known what it reads of earlier positions
 46|71:25|this cannot be computed token by token: it divides by the number of rows
 47|72:29|this cannot be computed token by token: it returns places among all positions
+48|73:25|this looks ahead: it reads keys after its position
+49|74:25|this looks ahead: it reads keys after its position
+50|75:25|this looks ahead: it reads keys after its position
+51|76:25|this looks ahead: it reads keys after its position
+52|77:25|this looks ahead: it reads keys after its position
 END
 "$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
 exit $failed

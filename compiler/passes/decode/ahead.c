@@ -50,7 +50,8 @@ static Maybe moved(const Decode *d, const Node *n, const Element *p)
   } else if (n->op == OP_pad) {
     int64_t *at = &own.at[attr_int(n, "dim")];
     *at -= attr_int(n, "before");
-    if (*at < 0 || *at >= x->dim[attr_int(n, "dim")]) return (Maybe){true, attr_float(n, "value")};
+    if (*at < 0 || *at >= x->dim[attr_int(n, "dim")])
+      return (Maybe){true, attr_float(n, "value"), SIGN_any};
   } else if (n->op == OP_cat) {
     int64_t dim = attr_int(n, "dim"), size;
     uint32_t i = 0;
@@ -66,7 +67,7 @@ static Maybe compute_element(const Decode *d, uint32_t id, const Element *p)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0)};
+  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0), SIGN_any};
   if (n->op == OP_expand) return operand(d, n, 0, p);
   bool moves = op_of(n)->tmpl == TMPL_alias || op_of(n)->tmpl == TMPL_move;
   if (moves && n->n_in) return moved(d, n, p);
@@ -94,7 +95,8 @@ static Maybe compute_uniform(const Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0)};
+  bool all = true;
+  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0), SIGN_any};
   if (!n->n_in || op_of(n)->code.uses_index) return (Maybe){0};
   bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_permutes | T_repeats | T_strided);
   if (view) return uniform(d, n->in[0].id);
@@ -102,9 +104,11 @@ static Maybe compute_uniform(const Decode *d, uint32_t id)
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!op_of(n)->code.reads_element[i]) continue;
     in[i] = uniform(d, n->in[i].id);
-    if (!in[i].known) return (Maybe){0};
+    all = all && in[i].known;
   }
-  return maybe_of_code(n, in, 0);
+  Maybe y = maybe_of_code(n, in, 0);
+  y.known = y.known && all;
+  return y;
 }
 
 static Maybe uniform(const Decode *d, uint32_t id)
@@ -198,16 +202,17 @@ Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_
 /* ---- elementwise nodes with tokens ---- */
 
 /* Returns what input i is ahead. Of a value with the axes swapped, that is not known. */
-static Maybe input_ahead(Decode *d, const Node *n, uint32_t i, const Info *own, uint32_t keys)
+static Maybe input_ahead(Decode *d, const Node *n, uint32_t i, const Info *own, int axis)
 {
   const Node *x = &d->old[n->in[i].id];
   const Info *from = &d->info[n->in[i].id];
   uint32_t missing = (uint32_t)n->rank - x->rank, now = own->now;
-  double v;
+  uint32_t keys = (uint32_t)axis;
   if (from->kind == NOW) return from->now + missing == now ? from->ahead : (Maybe){0};
-  if (decode_is_uniform(d, n->in[i].id, &v)) return (Maybe){true, v};
-  bool both =
-      now >= missing && keys >= missing && x->dim[now - missing] > 1 && x->dim[keys - missing] > 1;
+  Maybe same = uniform(d, n->in[i].id);
+  if (same.known || same.sign) return same;
+  bool both = axis >= 0 && now >= missing && keys >= missing && x->dim[now - missing] > 1 &&
+              x->dim[keys - missing] > 1;
   return both ? ahead_of_const(d, n->in[i].id, now - missing, keys - missing, own->front)
               : (Maybe){0};
 }
@@ -242,10 +247,11 @@ void ahead_of_map(Decode *d, uint32_t id, int keys)
   const Node *n = &d->old[id];
   Info *x = &d->info[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (keys < 0 || op_of(n)->tmpl != TMPL_map || n->n_in > MAX_SIGNATURE) return;
+  if (op_of(n)->tmpl != TMPL_map || n->n_in > MAX_SIGNATURE) return;
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (n->in[i].id) in[i] = input_ahead(d, n, i, x, (uint32_t)keys);
+    if (n->in[i].id) in[i] = input_ahead(d, n, i, x, keys);
   x->ahead = maybe_of_code(n, in, 0);
+  x->ahead.known = x->ahead.known && keys >= 0;
   bool finite = x->ahead.known && x->ahead.v <= FAR_BELOW && x->ahead.v > -INFINITY;
   if (finite && !map_leaves_own(d, id, (uint32_t)keys)) x->ahead.known = false;
 }
@@ -255,9 +261,9 @@ void ahead_of_cat(Decode *d, uint32_t id, int keys)
   const Node *n = &d->old[id];
   Info *x = &d->info[id];
   if (keys < 0) return;
-  x->ahead = input_ahead(d, n, 0, x, (uint32_t)keys);
+  x->ahead = input_ahead(d, n, 0, x, keys);
   for (uint32_t i = 1; i < n->n_in && x->ahead.known; i++) {
-    Maybe v = input_ahead(d, n, i, x, (uint32_t)keys);
+    Maybe v = input_ahead(d, n, i, x, keys);
     if (!v.known || v.v != x->ahead.v) x->ahead.known = false;
   }
 }

@@ -19,13 +19,21 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * beside theirs. If a row has no other number, the softmax is a mean of all keys; so the key of the
  * position itself must not have it.
  *
+ * A factor, such as a temperature, must be known to be positive, because -inf * t is inf for t < 0:
+ * exp, softplus, a square plus a number. A finite number may become too small by it, so only -inf
+ * stays. A result that is rounded to 0, as exp(-200) is, is not considered.
+ *
  * Other columns may be beside those of the keys, such as a learned sink: `front` of them before the
  * first one. An element at column k depends on tokens up to the position, or up to k - front. */
 #define FAR_BELOW (-9e3) /* -1e4 is -9984 in bf16 */
 
+/* What is known of a number that is not known: nothing; it is at least 0; it is above 0. */
+typedef enum Sign { SIGN_any, SIGN_not_negative, SIGN_positive } Sign;
+
 typedef struct Maybe { /* a number, or an unknown one */
   bool known;
   double v;
+  Sign sign;
 } Maybe;
 
 typedef struct Info {
@@ -139,7 +147,7 @@ bool derive_cumulative(Decode *d, uint32_t id);
 Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front);
 /* Finds the number that all elements of a CONST value are. */
 bool decode_is_uniform(const Decode *d, uint32_t id, double *out);
-/* Sets `ahead` of an elementwise NOW node. */
+/* Sets `ahead` of an elementwise NOW node. Without keys, only the sign of its elements. */
 void ahead_of_map(Decode *d, uint32_t id, int keys);
 /* The same of `cat` along another axis. */
 void ahead_of_cat(Decode *d, uint32_t id, int keys);

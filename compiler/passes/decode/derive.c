@@ -190,9 +190,10 @@ static bool derive_view(Decode *d, uint32_t id, uint32_t now, int64_t outer)
     d->chunk = chunk;
   }
   if (!finish(d, id, &d->map[d->old[id].in[0].id], now, outer)) return false;
+  bool keys = decode_keys(d, d->old[id].in[0].id, x.now) != -1;
+  if (keys && decode_keys(d, id, now) < 0) x.ahead = (Maybe){0};
   x.now = now;
   x.outer = outer;
-  if (decode_keys(d, id, now) < 0) x.ahead.known = false;
   d->info[id] = x;
   return true;
 }
@@ -363,7 +364,10 @@ static bool derive_row(Decode *d, uint32_t id)
   if (worked >> from->now & 1) return decode_looks_ahead(d, n, "all positions");
   bool over_keys = keys >= 0 && worked >> keys & 1;
   Maybe ahead = {0};
-  if (over_keys && !maybe_of_row(n, from->ahead, &ahead)) return refuse_keys(d, id);
+  if (over_keys && !maybe_of_row(n, from->ahead, &ahead))
+    return refuse_keys(d, id) ||
+           diag_help(d->c, "multiply scores before the mask; a factor behind it must be positive "
+                           "for any weights: exp(t), softplus(t), t * t + 1e-6");
   Value in[n->n_in];
   for (uint32_t i = 0; i < n->n_in; i++) {
     const Node *own = &d->old[n->in[i].id];
@@ -376,6 +380,7 @@ static bool derive_row(Decode *d, uint32_t id)
   if (!finish(d, id, in, now, from->outer)) return false;
   if (!fronts_fit(d, id, decode_keys(d, id, now))) return refuse_op(d, id);
   d->info[id].ahead = ahead;
+  d->info[id].ahead.sign = SIGN_any;
   return true;
 }
 
@@ -605,7 +610,9 @@ static bool derive_source(Decode *d, uint32_t id)
 static bool derive_same(Decode *d, uint32_t id)
 {
   const Info *from = info_of(d, d->old[id].in[0]);
-  return derive_view(d, id, from->now, from->outer);
+  if (!derive_view(d, id, from->now, from->outer)) return false;
+  if (!dtype_is_float(d->old[id].dtype)) d->info[id].ahead.sign = SIGN_any; /* 0.5 becomes 0 */
+  return true;
 }
 
 static bool derive_now(Decode *d, uint32_t id)
