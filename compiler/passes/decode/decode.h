@@ -116,8 +116,29 @@ Value decode_whole(Decode *d, uint32_t id);
 /* Returns `first` at position 0, else `later`. */
 Value decode_begins(Decode *d, const Node *like, Value first, Value later);
 
+static inline const Info *decode_info(const Decode *d, Value v)
+{
+  return &d->info[v.id];
+}
+
+static inline bool decode_is_now(const Decode *d, const Node *n, uint32_t i)
+{
+  return i < n->n_in && n->in[i].id && decode_info(d, n->in[i])->kind == NOW;
+}
+
 /* ---- derive.c ---- */
 bool derive_node(Decode *d, uint32_t id);
+/* Adds the node with these inputs. It is a NOW value along axis `now`. */
+bool derive_finish(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer);
+/* True if the sizes of a value do not depend on the number of positions. */
+bool decode_is_plain(const Decode *d, Value v);
+/* Refuses an op that reads unknown positions; one that reads later keys. Both return false. */
+bool decode_refuse_op(Decode *d, uint32_t id);
+bool decode_refuse_keys(Decode *d, uint32_t id);
+
+/* ---- product.c ---- */
+bool derive_product(Decode *d, uint32_t id);
+bool derive_attention(Decode *d, uint32_t id);
 
 /* ---- pick.c ---- */
 
