@@ -65,6 +65,11 @@ done <<'END'
 50|75:25|this looks ahead: it reads keys after its position
 51|76:25|this looks ahead: it reads keys after its position
 52|77:25|this looks ahead: it reads keys after its position
+53|78:33|this cannot be computed token by token: it is not known what it reads of earlier positions
+54|79:25|this looks ahead: it reads keys after its position, which no mask excludes
+55|80:25|this looks ahead: it reads keys after its position, which no mask excludes
+56|82:25|this cannot be computed token by token: it is not known what it reads of earlier positions
+57|83:25|this cannot be computed token by token: it is not known what it reads of earlier positions
 END
 "$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
 exit $failed

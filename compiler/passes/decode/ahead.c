@@ -157,8 +157,8 @@ static bool row_ahead(const Decode *d, uint32_t id, uint32_t now, uint32_t keys,
                       int64_t row, Maybe *all)
 {
   const Node *n = &d->old[id];
-  int64_t others = ir_elements(n) / n->dim[now] / n->dim[keys], end = front + d->length;
-  for (int64_t k = row + front + 1 > 0 ? row + front + 1 : 0; k < end && k < n->dim[keys]; k++)
+  int64_t others = ir_elements(n) / n->dim[now] / n->dim[keys];
+  for (int64_t k = row + front + 1 > 0 ? row + front + 1 : 0; k < n->dim[keys]; k++)
     for (int64_t o = 0; o < others; o++) {
       Element p;
       int64_t rest = o;
