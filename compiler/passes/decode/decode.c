@@ -45,8 +45,10 @@ bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 
 bool decode_depends(Decode *d, uint32_t id)
 {
-  return decode_refuse(d, &d->old[id], "it contains a number that depends on the number of tokens",
-                       "write it with positions: arange(S) instead of S");
+  return decode_refuse(
+      d, &d->old[id], "it contains a number that depends on the number of tokens",
+      "write it with positions: arange(S) instead of S; or with a fixed number, such as "
+      "the largest S");
 }
 
 /* ---- positions ---- */
