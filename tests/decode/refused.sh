@@ -70,6 +70,8 @@ done <<'END'
 55|80:25|this looks ahead: it reads keys after its position, which no mask excludes
 56|82:25|this cannot be computed token by token: it is not known what it reads of earlier positions
 57|83:25|this cannot be computed token by token: it is not known what it reads of earlier positions
+58|84:25|this looks ahead: it reads keys after its position
+59|85:25|this looks ahead: it reads keys after its position
 END
 "$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
 exit $failed

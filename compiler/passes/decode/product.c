@@ -52,7 +52,7 @@ static bool derive_weighted(Decode *d, uint32_t id, bool picks, uint32_t row, ui
   int64_t more = d->old[n->in[1].id].dim[depth] - d->length;
   int64_t front = y->kind == NOW ? y->early : more, own = picks ? more : x->front;
   if ((y->kind == NOW && y->now != depth) || front != own) return decode_refuse_op(d, id);
-  Value in[3] = {picks ? decode_pick(d, n->in[0].id, row) : d->map[n->in[0].id],
+  Value in[3] = {picks ? decode_pick(d, n->in[0].id, row) : decode_now(d, n->in[0].id),
                  decode_whole(d, n->in[1].id)};
   return derive_finish(d, id, in, picks ? n->rank - 2u : x->now, picks ? 1 : x->outer);
 }

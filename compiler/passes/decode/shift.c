@@ -79,6 +79,8 @@ static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool i
   d->info[id].is_first = is_first;
   d->info[id].first = first;
   if (early != d->info[from].early) d->info[id].rows = (Value){0};
+  if (early && !(is_first && d->info[from].ahead.known && first == d->info[from].ahead.v))
+    d->info[id].ahead = (Maybe){0}; /* the rows in front are something else */
   d->map[id] = d->map[from];
   return true;
 }
