@@ -72,6 +72,8 @@ done <<'END'
 57|83:25|this cannot be computed token by token: it is not known what it reads of earlier positions
 58|84:25|this looks ahead: it reads keys after its position
 59|85:25|this looks ahead: it reads keys after its position
+60|86:45|this looks ahead: it reads all pairs of positions
+61|87:45|this looks ahead: it reads all pairs of positions
 END
 "$ampc" --target=cpu --decode next -D PART=19 --dump-after=decode "$here/ahead.amp" >/dev/null || failed=1 # a norm of channels
 exit $failed

@@ -69,10 +69,19 @@ Value decode_now(Decode *d, uint32_t id)
 
 /* ---- ops ---- */
 
+/* Rows of earlier calls lack later keys. */
+static bool lacks_keys(const Decode *d, uint32_t id)
+{
+  const Info *x = &d->info[id];
+  return decode_keys(d, id, x->now) != -1 && !x->ahead.known;
+}
+
 static bool move_to(Decode *d, uint32_t id, uint32_t from, int64_t early, bool is_first,
                     double first)
 {
   if (early < 0) return decode_looks_ahead(d, &d->old[id], "rows after its position");
+  if (early && lacks_keys(d, from))
+    return decode_looks_ahead(d, &d->old[id], "all pairs of positions");
   if (shares_axis(d, from)) return refuse_shared(d, id);
   d->info[id] = d->info[from];
   d->info[id].early = early;
@@ -177,6 +186,7 @@ bool derive_cumulative(Decode *d, uint32_t id)
   bool sums = op_has(n, T_linear), plain = attr_find(op_of(n), "reverse", &reverse);
   if (plain && n->attr[reverse].i) return decode_looks_ahead(d, n, "positions after its own");
   bool leaves_out = attr_find(op_of(n), "exclusive", &exclusive) && n->attr[exclusive].i;
+  if (lacks_keys(d, n->in[0].id)) return decode_looks_ahead(d, n, "all pairs of positions");
   if (shares_axis(d, n->in[0].id)) return refuse_shared(d, id);
   bool fits = plain && !leaves_out && d->old[n->in[0].id].dtype == n->dtype;
   if (!fits)
