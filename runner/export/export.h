@@ -14,6 +14,13 @@ typedef struct Sized { /* a number in each of the graphs */
   int64_t at[MAX_VARIANTS];
 } Sized;
 
+/* The numbers of some rows of a decoder's state: those that follow `first`, and their end. */
+typedef struct Numbered {
+  const char *first;
+  int64_t size; /* how many in the first variant */
+  const char *rows, *end;
+} Numbered;
+
 typedef struct Export {
   Arena *arena;
   Compile *c;     /* the first variant; its graph has only the infer block */
@@ -25,10 +32,9 @@ typedef struct Export {
   Sized size[AMPC_MAX_SIZES];
   /* names of their values in the model; NULL: not made yet */
   const char *size_value[AMPC_MAX_SIZES];
-  const char **state;    /* by parameter: its value for the next node; NULL: no decoder */
-  const char **present;  /* by parameter: the result */
-  const char *positions; /* of a decoder: those of the new tokens, i64[T] */
-  const char *end;       /* the position behind them, i64[1] */
+  const char **state;   /* by parameter: its value for the next node; NULL: no decoder */
+  const char **present; /* by parameter: the result */
+  Numbered numbered;    /* made last */
   uint32_t n_states;
   OnnxBuild *root, *b; /* the whole model; the graph at work: root, or the body of a loop */
   const char **name;   /* of the value of each node; NULL: not made yet */

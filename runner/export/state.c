@@ -23,25 +23,29 @@ bool state_is_position(const Export *e, const Node *source)
   return e->c->options.decode && attr_int(source, "index") == e->g->blocks.at[0].first_source + 1;
 }
 
-/* The positions of the new tokens, and that behind the last of them */
-static bool number_positions(Export *e, const char *position)
+/* Sets *rows to the numbers of the rows of input 0 along the axis, i64[n], if input `i` numbers the
+ * first one, and *end to the number behind the last one, i64[1]. */
+static void number_rows(Export *e, const Node *n, uint32_t i, int64_t axis, const char **rows,
+                        const char **end)
 {
   OnnxBuild *b = e->b;
-  uint32_t id = 1;
-  while (id < e->g->nodes.n && (ir_node(e->g, (Value){id})->op != OP_source ||
-                                state_is_position(e, ir_node(e->g, (Value){id}))))
-    id++;
-  if (id == e->g->nodes.n) return true; /* nothing depends on tokens */
-  const Node *tokens = ir_node(e->g, (Value){id});
-  const char *count = sized_value(e, tokens, sized_dim(e, tokens, 1));
-  if (!count) return false;
-  const char *scalar = build_node(b, "Squeeze", FROM(count), NO_ATTRS);
-  const char *each = build_node(
-      b, "Range", FROM(build_number(b, AMPC_I64, 0), scalar, build_number(b, AMPC_I64, 1)),
-      NO_ATTRS);
-  e->positions = build_node(b, "Add", FROM(position, each), NO_ATTRS);
-  e->end = build_node(b, "Add", FROM(position, count), NO_ATTRS);
-  return true;
+  Numbered *last = &e->numbered;
+  const char *first = in_value(e, n, i);
+  int64_t size = in_node(e, n, 0)->dim[axis];
+  if (b != e->root || last->size != size || last->first != first) {
+    const char *count = build_node(b, "Shape", FROM(in_value(e, n, 0)),
+                                   WITH(INT("start", axis), INT("end", axis + 1)));
+    const char *scalar = build_node(b, "Squeeze", FROM(count), NO_ATTRS);
+    const char *each = build_node(
+        b, "Range", FROM(build_number(b, AMPC_I64, 0), scalar, build_number(b, AMPC_I64, 1)),
+        NO_ATTRS);
+    *rows = build_node(b, "Add", FROM(first, each), NO_ATTRS);
+    *end = build_node(b, "Add", FROM(first, count), NO_ATTRS);
+    if (b == e->root) *last = (Numbered){first, size, *rows, *end};
+  } else {
+    *rows = last->rows;
+    *end = last->end;
+  }
 }
 
 bool state_begin(Export *e)
@@ -62,7 +66,7 @@ bool state_begin(Export *e)
     e->present[i] = unused_name(e, arena_printf(e->arena, "present_%u", e->n_states - 1));
     build_value(e->root, true, e->state[i], p->dtype, p->dim, NULL, p->rank);
   }
-  return number_positions(e, position);
+  return true;
 }
 
 bool state_end(Export *e)
@@ -95,7 +99,9 @@ const char *put_store(Export *e, const Node *n)
   if (attr_int(n, "block") != 1) return cannot(e, n, "its rows are in blocks");
   for (uint32_t k = 0; k < x->rank; k++) shape[k] = k == axis ? -1 : 1;
   const char *rows = build_ints(e->b, shape, x->rank);
-  const char *at = build_node(e->b, "Reshape", FROM(e->positions, rows), NO_ATTRS);
+  const char *numbers, *end;
+  number_rows(e, n, 1, axis, &numbers, &end);
+  const char *at = build_node(e->b, "Reshape", FROM(numbers, rows), NO_ATTRS);
   const char *all = build_node(e->b, "Shape", FROM(in_value(e, n, 0)), NO_ATTRS);
   at = build_node(e->b, "Expand", FROM(at, all), NO_ATTRS);
   /* The result itself, without a copy. If the caller passes one buffer as both, nothing is copied.
@@ -111,20 +117,24 @@ const char *put_store(Export *e, const Node *n)
 
 const char *state_rows(Export *e, const Node *n, uint32_t i, uint32_t axis, DType type)
 {
+  const char *rows, *end;
   if (!in_node(e, n, ATTENTION_POSITION)) return in_as(e, n, i, type);
-  const char *x = build_node(
-      e->b, "Slice", FROM(in_value(e, n, i), build_int(e->b, 0), e->end, build_int(e->b, axis)),
-      NO_ATTRS);
+  number_rows(e, n, ATTENTION_POSITION, 1, &rows, &end);
+  const char *x =
+      build_node(e->b, "Slice",
+                 FROM(in_value(e, n, i), build_int(e->b, 0), end, build_int(e->b, axis)), NO_ATTRS);
   return put_cast(e, x, in_node(e, n, i)->dtype, type);
 }
 
 const char *state_mask(Export *e, const Node *n)
 {
   OnnxBuild *b = e->b;
+  const char *rows, *end;
   if (!in_node(e, n, ATTENTION_POSITION)) return NULL;
-  const char *end = build_node(b, "Squeeze", FROM(e->end), NO_ATTRS);
+  number_rows(e, n, ATTENTION_POSITION, 1, &rows, &end);
+  const char *all = build_node(b, "Squeeze", FROM(end), NO_ATTRS);
   const char *key = build_node(
-      b, "Range", FROM(build_number(b, AMPC_I64, 0), end, build_number(b, AMPC_I64, 1)), NO_ATTRS);
-  const char *query = build_node(b, "Unsqueeze", FROM(e->positions, build_int(b, 1)), NO_ATTRS);
+      b, "Range", FROM(build_number(b, AMPC_I64, 0), all, build_number(b, AMPC_I64, 1)), NO_ATTRS);
+  const char *query = build_node(b, "Unsqueeze", FROM(rows, build_int(b, 1)), NO_ATTRS);
   return build_node(b, "LessOrEqual", FROM(key, query), NO_ATTRS);
 }

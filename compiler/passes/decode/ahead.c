@@ -47,6 +47,16 @@ static Maybe moved(const Decode *d, const Node *n, const Element *p)
   } else if (n->op == OP_slice) {
     int64_t dim = attr_int(n, "dim");
     own.at[dim] = attr_int(n, "start") + p->at[dim] * attr_int(n, "step");
+  } else if (n->op == OP_pad) {
+    int64_t *at = &own.at[attr_int(n, "dim")];
+    *at -= attr_int(n, "before");
+    if (*at < 0 || *at >= x->dim[attr_int(n, "dim")])
+      return (Maybe){true, attr_float(n, "value"), SIGN_any};
+  } else if (n->op == OP_cat) {
+    int64_t dim = attr_int(n, "dim"), size;
+    uint32_t i = 0;
+    for (; own.at[dim] >= (size = d->old[n->in[i].id].dim[dim]); i++) own.at[dim] -= size;
+    return element(d, n->in[i].id, &own);
   } else {
     return (Maybe){0};
   }
@@ -57,10 +67,10 @@ static Maybe compute_element(const Decode *d, uint32_t id, const Element *p)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0)};
-  bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_permutes) || n->op == OP_slice;
-  if (view && n->n_in) return moved(d, n, p);
+  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0), SIGN_any};
   if (n->op == OP_expand) return operand(d, n, 0, p);
+  bool moves = op_of(n)->tmpl == TMPL_alias || op_of(n)->tmpl == TMPL_move;
+  if (moves && n->n_in) return moved(d, n, p);
   if (op_of(n)->tmpl != TMPL_map || op_has(n, T_blocks | T_crosses)) return (Maybe){0};
   for (uint32_t i = 0; i < n->n_in; i++)
     if (op_of(n)->code.reads_element[i]) in[i] = operand(d, n, i, p);
@@ -85,7 +95,8 @@ static Maybe compute_uniform(const Decode *d, uint32_t id)
 {
   const Node *n = &d->old[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0)};
+  bool all = true;
+  if (op_has(n, T_literal)) return (Maybe){true, attr_as_number(n, 0), SIGN_any};
   if (!n->n_in || op_of(n)->code.uses_index) return (Maybe){0};
   bool view = op_of(n)->tmpl == TMPL_alias || op_has(n, T_permutes | T_repeats | T_strided);
   if (view) return uniform(d, n->in[0].id);
@@ -93,9 +104,11 @@ static Maybe compute_uniform(const Decode *d, uint32_t id)
   for (uint32_t i = 0; i < n->n_in; i++) {
     if (!op_of(n)->code.reads_element[i]) continue;
     in[i] = uniform(d, n->in[i].id);
-    if (!in[i].known) return (Maybe){0};
+    all = all && in[i].known;
   }
-  return maybe_of_code(n, in, 0);
+  Maybe y = maybe_of_code(n, in, 0);
+  y.known = y.known && all;
+  return y;
 }
 
 static Maybe uniform(const Decode *d, uint32_t id)
@@ -121,29 +134,31 @@ Maybe decode_element(const Decode *d, uint32_t id, const int64_t at[MAX_RANK])
 }
 
 /* Returns the element of row `row` at the key of that position; the other axes are at 0. */
-static Maybe own_key(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t row)
+static Maybe own_key(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front,
+                     int64_t row)
 {
   Element p = {{0}};
-  p.at[now] = p.at[keys] = row;
+  p.at[now] = row;
+  p.at[keys] = row + front;
   return element(d, id, &p);
 }
 
-bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys)
+bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front)
 {
   for (int64_t row = 0; row < d->length; row++) {
-    Maybe v = own_key(d, id, now, keys, row);
+    Maybe v = own_key(d, id, now, keys, front, row);
     if (v.known && v.v <= FAR_BELOW) return false;
   }
   return true;
 }
 
 /* Looks at all elements of a row of positions `now` with a key after it. */
-static bool row_ahead(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t row,
-                      Maybe *all)
+static bool row_ahead(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front,
+                      int64_t row, Maybe *all)
 {
   const Node *n = &d->old[id];
   int64_t others = ir_elements(n) / n->dim[now] / n->dim[keys];
-  for (int64_t k = row + 1; k < n->dim[keys]; k++)
+  for (int64_t k = row + front + 1 > 0 ? row + front + 1 : 0; k < n->dim[keys]; k++)
     for (int64_t o = 0; o < others; o++) {
       Element p;
       int64_t rest = o;
@@ -159,42 +174,47 @@ static bool row_ahead(const Decode *d, uint32_t id, uint32_t now, uint32_t keys,
   return true;
 }
 
-static Maybe look(const Decode *d, uint32_t id, uint32_t now, uint32_t keys)
+static Maybe look(const Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front)
 {
   int64_t rows = d->length, step = rows <= MOST_ROWS ? 1 : rows / (MOST_ROWS / 2);
   Maybe all = {0};
   for (int64_t row = 0; row < rows; row++) {
     bool edge = row < EDGE || row >= rows - EDGE;
-    if ((edge || row % step == 0) && !row_ahead(d, id, now, keys, row, &all)) return (Maybe){0};
+    bool looks = edge || row % step == 0;
+    if (looks && !row_ahead(d, id, now, keys, front, row, &all)) return (Maybe){0};
   }
   return all;
 }
 
-Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys)
+Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front)
 {
   Info *x = &d->info[id];
-  if (!x->looked || x->now != now || x->keys != keys) {
-    x->ahead = look(d, id, now, keys);
+  if (!x->looked || x->now != now || x->keys != keys || x->front != front) {
+    x->ahead = look(d, id, now, keys, front);
     x->looked = true;
     x->now = now;
     x->keys = keys;
+    x->front = front;
   }
   return x->ahead;
 }
 
 /* ---- elementwise nodes with tokens ---- */
 
-/* Returns what input i is ahead. */
-static Maybe input_ahead(Decode *d, const Node *n, uint32_t i, uint32_t now, uint32_t keys)
+/* Returns what input i is ahead. Of a value with the axes swapped, that is not known. */
+static Maybe input_ahead(Decode *d, const Node *n, uint32_t i, const Info *own, int axis)
 {
   const Node *x = &d->old[n->in[i].id];
-  uint32_t missing = (uint32_t)n->rank - x->rank;
-  double v;
-  if (d->info[n->in[i].id].kind == NOW) return d->info[n->in[i].id].ahead;
-  if (decode_is_uniform(d, n->in[i].id, &v)) return (Maybe){true, v};
-  bool both =
-      now >= missing && keys >= missing && x->dim[now - missing] > 1 && x->dim[keys - missing] > 1;
-  return both ? ahead_of_const(d, n->in[i].id, now - missing, keys - missing) : (Maybe){0};
+  const Info *from = &d->info[n->in[i].id];
+  uint32_t missing = (uint32_t)n->rank - x->rank, now = own->now;
+  uint32_t keys = (uint32_t)axis;
+  if (from->kind == NOW) return from->now + missing == now ? from->ahead : (Maybe){0};
+  Maybe same = uniform(d, n->in[i].id);
+  if (same.known || same.sign) return same;
+  bool both = axis >= 0 && now >= missing && keys >= missing && x->dim[now - missing] > 1 &&
+              x->dim[keys - missing] > 1;
+  return both ? ahead_of_const(d, n->in[i].id, now - missing, keys - missing, own->front)
+              : (Maybe){0};
 }
 
 /* With finite numbers, a row in which all keys are excluded has the mean of all values, also of
@@ -203,15 +223,17 @@ static bool map_leaves_own(Decode *d, uint32_t id, uint32_t keys)
 {
   const Node *n = &d->old[id];
   uint32_t now = d->info[id].now;
+  int64_t front = d->info[id].front;
   for (int64_t row = 0; row < d->length; row++) {
     Maybe in[MAX_SIGNATURE] = {{0}};
+    if (row + front < 0 || row + front >= n->dim[keys]) return false; /* it was cut off */
     for (uint32_t i = 0; i < n->n_in; i++) {
       const Node *x = &d->old[n->in[i].id];
       uint32_t missing = (uint32_t)n->rank - x->rank;
       if (!n->in[i].id || d->info[n->in[i].id].kind == NOW) continue;
       Element p = {{0}};
       if (now >= missing) p.at[now - missing] = x->dim[now - missing] > 1 ? row : 0;
-      if (keys >= missing) p.at[keys - missing] = x->dim[keys - missing] > 1 ? row : 0;
+      if (keys >= missing) p.at[keys - missing] = x->dim[keys - missing] > 1 ? row + front : 0;
       in[i] = element(d, n->in[i].id, &p);
     }
     Maybe v = maybe_of_code(n, in, 0);
@@ -225,10 +247,23 @@ void ahead_of_map(Decode *d, uint32_t id, int keys)
   const Node *n = &d->old[id];
   Info *x = &d->info[id];
   Maybe in[MAX_SIGNATURE] = {{0}};
-  if (keys < 0 || op_of(n)->tmpl != TMPL_map || n->n_in > MAX_SIGNATURE) return;
+  if (op_of(n)->tmpl != TMPL_map || n->n_in > MAX_SIGNATURE) return;
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (n->in[i].id) in[i] = input_ahead(d, n, i, x->now, (uint32_t)keys);
+    if (n->in[i].id) in[i] = input_ahead(d, n, i, x, keys);
   x->ahead = maybe_of_code(n, in, 0);
+  x->ahead.known = x->ahead.known && keys >= 0;
   bool finite = x->ahead.known && x->ahead.v <= FAR_BELOW && x->ahead.v > -INFINITY;
   if (finite && !map_leaves_own(d, id, (uint32_t)keys)) x->ahead.known = false;
+}
+
+void ahead_of_cat(Decode *d, uint32_t id, int keys)
+{
+  const Node *n = &d->old[id];
+  Info *x = &d->info[id];
+  if (keys < 0) return;
+  x->ahead = input_ahead(d, n, 0, x, keys);
+  for (uint32_t i = 1; i < n->n_in && x->ahead.known; i++) {
+    Maybe v = input_ahead(d, n, i, x, keys);
+    if (!v.known || v.v != x->ahead.v) x->ahead.known = false;
+  }
 }

@@ -46,8 +46,10 @@ bool decode_looks_ahead(Decode *d, const Node *n, const char *what)
 
 bool decode_depends(Decode *d, uint32_t id)
 {
-  return decode_refuse(d, &d->old[id], "it contains a number that depends on the number of tokens",
-                       "write it with positions: arange(S) instead of S");
+  return decode_refuse(
+      d, &d->old[id], "it contains a number that depends on the number of tokens",
+      "write it with positions: arange(S) instead of S; or with a fixed number, such as "
+      "the largest S");
 }
 
 /* ---- positions ---- */
@@ -157,10 +159,17 @@ Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint
   return ir_append(d->c, &at, OP_param, NULL, 0, ATTRS({"index", {.i = index}}));
 }
 
-void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis)
+Value decode_position(Decode *d, uint32_t id, int64_t more)
 {
   Cursor at = decode_cursor(d, &d->old[id]);
-  Value in[] = {x, axis < 0 ? (Value){0} : d->position};
+  return more ? ir_binary(d->c, &at, OP_add, d->position, ir_integer(d->c, &at, more))
+              : d->position;
+}
+
+void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis, Value row)
+{
+  Cursor at = decode_cursor(d, &d->old[id]);
+  Value in[] = {x, row};
   const Node *to = ir_node(d->g, state), *from = ir_node(d->g, x);
   int64_t block = to->rank > from->rank ? to->dim[to->rank - 1] : 1;
   at.why = WHY_state;
@@ -181,13 +190,19 @@ Value decode_whole(Decode *d, uint32_t id)
     decode_looks_ahead(d, old, "all pairs of positions");
     return (Value){0};
   }
-  if (x->early || old->dim[x->now] != d->length) {
+  bool whole = x->early ? x->rows.id != 0 : old->dim[x->now] == d->length;
+  if (!whole || decode_share(d, id, x->now) != 1) {
     decode_refuse(d, old, "all its positions are read, but they are moved or share an axis",
                   "keep positions in an axis of their own");
     return (Value){0};
   }
   d->whole[id] = decode_state(d, id, old->dtype, old->dim, old->rank);
-  decode_store(d, id, d->whole[id], d->map[id], (int)d->info[id].now);
+  Cursor at = decode_cursor(d, old);
+  int axis = (int)x->now;
+  if (x->early)
+    decode_store(d, id, d->whole[id], x->rows, axis,
+                 ir_reshape(d->c, &at, ir_integer(d->c, &at, 0), (const int64_t[]){1}, 1));
+  decode_store(d, id, d->whole[id], d->map[id], axis, decode_position(d, id, x->early));
   return d->whole[id];
 }
 

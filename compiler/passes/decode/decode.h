@@ -17,24 +17,37 @@ typedef enum Kind { CONST, NOW, LAST, TURN } Kind;
  * sum with it. Its elements are computed here (ahead.c). A mask may also have a finite number of at
  * most FAR_BELOW, such as -1e9. Scores are taken to be so much larger that its exponential is 0
  * beside theirs. If a row has no other number, the softmax is a mean of all keys; so the key of the
- * position itself must not have it. */
+ * position itself must not have it.
+ *
+ * A factor, such as a temperature, must be known to be positive, because -inf * t is inf for t < 0:
+ * exp, softplus, a square plus a number. A finite number may become too small by it, so only -inf
+ * stays. A result that is rounded to 0, as exp(-200) is, is not considered.
+ *
+ * Other columns may be beside those of the keys, such as a learned sink: `front` of them before the
+ * first one. An element at column k depends on tokens up to the position, or up to k - front. */
 #define FAR_BELOW (-9e3) /* -1e4 is -9984 in bf16 */
+
+/* What is known of a number that is not known: nothing; it is at least 0; it is above 0. */
+typedef enum Sign { SIGN_any, SIGN_not_negative, SIGN_positive } Sign;
 
 typedef struct Maybe { /* a number, or an unknown one */
   bool known;
   double v;
+  Sign sign;
 } Maybe;
 
 typedef struct Info {
   Kind kind;
   uint32_t now;  /* NOW: the axis of the new positions */
   int64_t outer; /* NOW: that axis has `outer` groups of positions, as [heads positions] has */
+  int64_t front; /* NOW: columns before that of the first key; those behind are no keys, either */
   Maybe ahead;   /* all elements with a key after the position */
   bool looked;   /* CONST: `ahead` was looked for, for axes `now` and `keys` */
-  uint32_t keys;
+  uint32_t keys; /* and for this `front` */
   int64_t early; /* Note [early] in shift.c */
   bool is_first;
   double first;
+  Value rows; /* the first `early` rows; 0: not known, or `first` alone is */
 } Info;
 
 typedef struct Seen {   /* what is known of the elements of a value */
@@ -94,16 +107,38 @@ Node decode_copy(Decode *d, uint32_t id, const Value *in, int now);
 Value decode_add(Decode *d, uint32_t id, Node *n);
 /* Returns the buffer of this type and shape that keeps earlier positions for an old node. */
 Value decode_state(Decode *d, uint32_t id, DType dtype, const int64_t *dim, uint32_t rank);
-/* Adds the effect that stores x in such a buffer. axis -1: as a whole, else the rows at the new
- * positions. */
-void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis);
+/* Adds the effect that stores x in such a buffer. axis -1: as a whole, else from that row on. */
+void decode_store(Decode *d, uint32_t id, Value state, Value x, int axis, Value row);
+/* Returns the first new position plus a number. */
+Value decode_position(Decode *d, uint32_t id, int64_t more);
 /* Returns all positions up to now of a NOW value, which its step stores; those of a CONST value. */
 Value decode_whole(Decode *d, uint32_t id);
 /* Returns `first` at position 0, else `later`. */
 Value decode_begins(Decode *d, const Node *like, Value first, Value later);
 
+static inline const Info *decode_info(const Decode *d, Value v)
+{
+  return &d->info[v.id];
+}
+
+static inline bool decode_is_now(const Decode *d, const Node *n, uint32_t i)
+{
+  return i < n->n_in && n->in[i].id && decode_info(d, n->in[i])->kind == NOW;
+}
+
 /* ---- derive.c ---- */
 bool derive_node(Decode *d, uint32_t id);
+/* Adds the node with these inputs. It is a NOW value along axis `now`. */
+bool derive_finish(Decode *d, uint32_t id, const Value *in, uint32_t now, int64_t outer);
+/* True if the sizes of a value do not depend on the number of positions. */
+bool decode_is_plain(const Decode *d, Value v);
+/* Refuses an op that reads unknown positions; one that reads later keys. Both return false. */
+bool decode_refuse_op(Decode *d, uint32_t id);
+bool decode_refuse_keys(Decode *d, uint32_t id);
+
+/* ---- product.c ---- */
+bool derive_product(Decode *d, uint32_t id);
+bool derive_attention(Decode *d, uint32_t id);
 
 /* ---- pick.c ---- */
 
@@ -119,25 +154,27 @@ bool derive_in_loop(Decode *d, uint32_t id);
 /* Returns a value at the new positions: one that is moved along them, with rows of earlier calls.
  * {0} after a message. */
 Value decode_now(Decode *d, uint32_t id);
-/* Along the positions: padding, slices, numbers in front, convolutions, cumulative ops. */
+/* Along the positions: padding, slices, rows in front, convolutions, pools, cumulative ops. */
 bool derive_pad(Decode *d, uint32_t id);
 bool derive_shift(Decode *d, uint32_t id);
 bool derive_prefix(Decode *d, uint32_t id);
-bool derive_conv(Decode *d, uint32_t id);
+bool derive_window(Decode *d, uint32_t id);
 bool derive_cumulative(Decode *d, uint32_t id);
 
 /* ---- ahead.c ---- */
 
-/* Returns what a CONST value is wherever the index along `keys` is above that along `now`; unknown
- * if its elements there differ. */
-Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
+/* Returns what a CONST value is wherever the key, the index along `keys` minus `front`, is above
+ * the index along `now`; unknown if its elements there differ. */
+Maybe ahead_of_const(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front);
 /* Finds the number that all elements of a CONST value are. */
 bool decode_is_uniform(const Decode *d, uint32_t id, double *out);
-/* Sets `ahead` of an elementwise NOW node. */
+/* Sets `ahead` of an elementwise NOW node. Without keys, only the sign of its elements. */
 void ahead_of_map(Decode *d, uint32_t id, int keys);
+/* The same of `cat` along another axis. */
+void ahead_of_cat(Decode *d, uint32_t id, int keys);
 
 /* Returns false if a CONST mask also excludes the key at the position itself. */
-bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys);
+bool ahead_leaves_own(Decode *d, uint32_t id, uint32_t now, uint32_t keys, int64_t front);
 /* Returns an element of a CONST value or of one of the twin; unknown if weights decide it. */
 Maybe decode_element(const Decode *d, uint32_t id, const int64_t at[MAX_RANK]);
 

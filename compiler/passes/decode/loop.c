@@ -78,7 +78,7 @@ static bool derive_next(Decode *d, uint32_t id)
   const Node *n = &d->old[id];
   Value in[] = {d->map[n->in[0].id], d->map[n->in[1].id]};
   if (!add(d, id, in, LAST)) return false;
-  decode_store(d, id, d->state[n->in[0].id], d->map[id], -1);
+  decode_store(d, id, d->state[n->in[0].id], d->map[id], -1, (Value){0});
   return true;
 }
 

@@ -54,6 +54,9 @@ static bool op_fits(const Decode *d, uint32_t id)
   if (!decode_same_numbers(d, id)) return false;
   if (tmpl == TMPL_leaf || tmpl == TMPL_alias || tmpl == TMPL_map) return true;
   if (n->op == OP_slice) return attr_int(n, "start") == attr_int(decode_twin(d, id), "start");
+  if (n->op == OP_cat) /* only in front of positions */
+    for (uint32_t i = 0; i + 1u < n->n_in; i++)
+      if (decode_share(d, n->in[i].id, (uint32_t)attr_int(n, "dim"))) return false;
   if (op_has(n, T_permutes | T_repeats) || n->op == OP_cat || n->op == OP_index_select) return true;
   if (tmpl == TMPL_gemm)
     return positions_of(d, id) == positions_of(d, n->in[0].id) + positions_of(d, n->in[1].id);

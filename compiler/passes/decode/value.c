@@ -1,7 +1,7 @@
 /* Part of pass decode: the code column of the op table, evaluated with numbers of which some are
  * not known. In what tokens compute, finite numbers are taken for granted. */
 #include "decode.h"
-#include "compiler/rules/rules.h"
+#include "compiler/rules/bounds.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,41 @@ typedef struct Reader {
   Maybe named[MAX_STATEMENTS]; /* the results of the statements before */
 } Reader;
 
-static const Maybe unknown = {false, 0};
+static const Maybe unknown = {0};
 
 static Maybe known(double v)
 {
-  return (Maybe){true, v};
+  return (Maybe){true, v, SIGN_any};
+}
+
+static Sign sign_of(Maybe x)
+{
+  if (!x.known) return x.sign;
+  return x.v > 0 ? SIGN_positive : x.v == 0 ? SIGN_not_negative : SIGN_any;
+}
+
+static Maybe with_sign(Sign sign)
+{
+  return (Maybe){.sign = sign};
+}
+
+/* Returns the sign of a function's results. Its unknown arguments are taken to be moderate: if exp
+ * is above 0 for -80, it is for all numbers. */
+static Maybe called_unknown(const char *name, const Maybe *in, uint32_t n)
+{
+  Interval x[MAX_SIGNATURE];
+  for (uint32_t i = 0; i < n; i++) {
+    double low = in[i].sign == SIGN_positive ? 1e-9 : in[i].sign == SIGN_not_negative ? 0 : -80;
+    x[i] = in[i].known ? (Interval){in[i].v, in[i].v} : (Interval){low, 80};
+  }
+  Interval y = interval_call(name, x, n);
+  return with_sign(y.low > 0 ? SIGN_positive : y.low == 0 ? SIGN_not_negative : SIGN_any);
 }
 
 static Maybe called(const char *name, const Maybe *in, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    if (!in[i].known) return unknown;
+    if (!in[i].known) return called_unknown(name, in, n);
   double a = n ? in[0].v : 0, b = n > 1 ? in[1].v : 0;
   const struct {
     const char *name;
@@ -61,10 +85,14 @@ static Maybe operated(FormulaKind kind, Maybe a, Maybe b)
   bool zero_a = a.known && a.v == 0, zero_b = b.known && b.v == 0;
   if (!a.known || !b.known) {
     bool adds = kind == FORMULA_add, times = kind == FORMULA_mul || kind == FORMULA_bits_and;
+    bool scales = kind == FORMULA_mul || kind == FORMULA_div;
+    Sign sa = sign_of(a), sb = sign_of(b), less = sa < sb ? sa : sb, more = sa < sb ? sb : sa;
+    if (scales && a.known && isinf(a.v) && sb == SIGN_positive) return a;
+    if (kind == FORMULA_mul && b.known && isinf(b.v) && sa == SIGN_positive) return b;
     if (far_a && (adds || kind == FORMULA_sub)) return a;
     if (far_b && adds) return b;
     bool zero = (zero_a && (times || kind == FORMULA_div)) || (zero_b && times);
-    return zero ? known(0) : unknown;
+    return zero ? known(0) : with_sign(adds && less ? more : scales ? less : SIGN_any);
   }
   switch (kind) {
   case FORMULA_mul:
@@ -100,6 +128,14 @@ static Maybe operated(FormulaKind kind, Maybe a, Maybe b)
   }
 }
 
+static bool is_square(const Node *n, const Formula *f)
+{
+  const Formula *a = f->in[0], *b = f->in[1];
+  bool elements = a->kind == FORMULA_element && b->kind == FORMULA_element;
+  return elements && a->index < n->n_in && b->index < n->n_in &&
+         n->in[a->index].id == n->in[b->index].id;
+}
+
 static Maybe value(const Reader *r, const Formula *f)
 {
   const OpCode *code = &op_of(r->n)->code;
@@ -129,6 +165,9 @@ static Maybe value(const Reader *r, const Formula *f)
     return in[0].known ? known(-in[0].v) : unknown;
   case FORMULA_not:
     return in[0].known ? known(in[0].v == 0) : unknown;
+  case FORMULA_mul:
+    if (!in[0].known && is_square(r->n, f)) return with_sign(SIGN_not_negative);
+    return operated(f->kind, in[0], in[1]);
   default:
     return f->n == 2 ? operated(f->kind, in[0], in[1]) : unknown;
   }
@@ -136,7 +175,7 @@ static Maybe value(const Reader *r, const Formula *f)
 
 static Maybe rounded(const Node *n, Maybe x)
 {
-  if (!x.known) return x;
+  if (!x.known) return with_sign(dtype_is_float(n->dtype) ? x.sign : SIGN_any);
   if (n->dtype == AMPC_BOOL) return known(x.v != 0);
   return known(dtype_is_float(n->dtype) ? rule_rounded(n->dtype, x.v) : trunc(x.v));
 }
