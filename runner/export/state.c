@@ -91,25 +91,43 @@ const char *state_value(Export *e, const Node *param, DType type)
   return put_cast(e, e->state[attr_int(param, "index")], param->dtype, type);
 }
 
-const char *put_store(Export *e, const Node *n)
+/* Whether a later node stores other rows of the buffer, such as learned keys in front. */
+static bool is_stored_again(const Export *e, const Node *n)
+{
+  for (const Node *later = n + 1; later < e->g->nodes.at + e->g->nodes.n; later++)
+    if (later->op == OP_store && attr_int(later, "param") == attr_int(n, "param")) return true;
+  return false;
+}
+
+/* Returns the row of each element that the node stores, in the shape of input 0. */
+static const char *stored_rows(Export *e, const Node *n)
 {
   const Node *x = in_node(e, n, 0);
-  int64_t i = attr_int(n, "param"), axis = attr_int(n, "axis"), shape[MAX_RANK];
-  if (!in_node(e, n, 1)) return ""; /* state_end() */
-  if (attr_int(n, "block") != 1) return cannot(e, n, "its rows are in blocks");
-  for (uint32_t k = 0; k < x->rank; k++) shape[k] = k == axis ? -1 : 1;
-  const char *rows = build_ints(e->b, shape, x->rank);
+  int64_t axis = attr_int(n, "axis"), shape[MAX_RANK];
   const char *numbers, *end;
   number_rows(e, n, 1, axis, &numbers, &end);
-  const char *at = build_node(e->b, "Reshape", FROM(numbers, rows), NO_ATTRS);
+  for (uint32_t k = 0; k < x->rank; k++) shape[k] = k == axis ? -1 : 1;
+  const char *one = build_ints(e->b, shape, x->rank);
+  const char *at = build_node(e->b, "Reshape", FROM(numbers, one), NO_ATTRS);
   const char *all = build_node(e->b, "Shape", FROM(in_value(e, n, 0)), NO_ATTRS);
-  at = build_node(e->b, "Expand", FROM(at, all), NO_ATTRS);
-  /* The result itself, without a copy. If the caller passes one buffer as both, nothing is copied.
-   */
-  build_results(e->b, "ScatterElements",
-                FROM(e->state[i], at, in_as(e, n, 0, e->g->params.at[i].dtype)),
-                FROM(e->present[i]), WITH(INT("axis", axis)));
-  e->state[i] = e->present[i];
+  return build_node(e->b, "Expand", FROM(at, all), NO_ATTRS);
+}
+
+/* The last store of a buffer is the result itself, without a copy. If the caller passes one buffer
+ * as both, nothing is copied. */
+const char *put_store(Export *e, const Node *n)
+{
+  int64_t i = attr_int(n, "param");
+  if (!in_node(e, n, 1)) return ""; /* state_end() */
+  if (attr_int(n, "block") != 1) return cannot(e, n, "its rows are in blocks");
+  const char *x = in_as(e, n, 0, e->g->params.at[i].dtype), *at = stored_rows(e, n);
+  const OnnxAttr *along = WITH(INT("axis", attr_int(n, "axis")));
+  if (is_stored_again(e, n)) {
+    e->state[i] = build_node(e->b, "ScatterElements", FROM(e->state[i], at, x), along);
+  } else {
+    build_results(e->b, "ScatterElements", FROM(e->state[i], at, x), FROM(e->present[i]), along);
+    e->state[i] = e->present[i];
+  }
   return "";
 }
 

@@ -24,6 +24,8 @@ CASES = [
       for m in "window softcap bias shared padding".split()],
     *[("tests/decode/shifts", "next", ["-D", f"PART={p}"], ("f32",), 256 if p == "table" else 0)
       for p in "conv padded shift joined sums scan table".split()],
+    *[("tests/decode/beside", "next", ["-D", f"PART={p}"], ("f32",), 256)
+      for p in "sink front prefix attention zero places distances maps maps_masked moved first".split()],
     ("tests/passes/decode_scan", "last", [], ("f32",), 0),
 ]
 # How many tokens the calls of a text have
