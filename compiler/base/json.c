@@ -10,7 +10,7 @@ static unsigned utf8_size(const unsigned char *s)
   if (s[0] > 0xf4) return 0;
   for (unsigned i = 1; i < n; i++)
     if ((s[i] & 0xc0) != 0x80) return 0;
-  const unsigned two = s[0] << 8 | (n > 2 ? s[1] : 0);
+  const unsigned two = (unsigned)s[0] << 8 | (n > 2 ? s[1] : 0u);
   const bool wrong = n == 3 ? two < 0xe0a0 || (two >= 0xeda0 && two < 0xee00)
                             : n == 4 && (two < 0xf090 || two > 0xf48f);
   return wrong ? 0 : n;

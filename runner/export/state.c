@@ -113,8 +113,8 @@ static const char *stored_rows(Export *e, const Node *n)
   return build_node(e->b, "Expand", FROM(at, all), NO_ATTRS);
 }
 
-/* The last store of a buffer is the result itself, without a copy. If the caller passes one buffer
- * as both, nothing is copied. */
+/* The last store of a buffer gives its result the name present_N. So ONNX Runtime copies nothing if
+ * the caller passes one buffer as past_N and present_N. */
 const char *put_store(Export *e, const Node *n)
 {
   int64_t i = attr_int(n, "param");

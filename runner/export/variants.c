@@ -8,8 +8,8 @@
 #include "export.h"
 
 /* LEAST: with size 1, ops that only repeat or reshape disappear. Small and large sizes reveal
- * limits, such as min(S, 64). MOST_BATCH stands for no limit. A short text is compared with
- * MOST_NEW tokens at once, too: a program has as many as it is asked for. */
+ * limits, such as min(S, 64). MOST_BATCH stands for no limit. A decoder can be compiled for
+ * more new tokens than its text has room for, so MOST_NEW is a choice for short texts, too. */
 enum { LEAST = 3, MOST_BATCH = 1000, MOST_NEW = 61 };
 enum { BASE, OTHER, LARGE, SMALL, MIDDLE, CHOICES };
 /* Pass simplify merges nodes with equal numbers. So BASE and OTHER of all sizes differ, are

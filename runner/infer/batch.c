@@ -17,6 +17,7 @@ typedef struct Grown { /* the text of a prompt */
   FILE *to;          /* collects the text; NULL: it has not begun, or is complete */
   char *text;        /* the prompt and its continuation */
   size_t size, from; /* from: where the continuation begins */
+  bool failed;       /* no token can be drawn */
 } Grown;
 
 typedef struct Batch {
@@ -24,9 +25,12 @@ typedef struct Batch {
   TextModel *model;     /* of each place */
   Grown **in;           /* what grows there, or NULL */
   Grown *text;          /* of each prompt */
-  uint32_t n, places;   /* prompts */
+  uint32_t n, places;   /* prompts; texts that grow at a time */
   uint32_t begun, done; /* prompts: texts that have begun, results that are written */
   int64_t tokens;
+  ampc_status failed; /* of the first text that failed; `why` says how */
+  const char *why;
+  Arena *arena;
   double since, told; /* seconds */
   bool terminal;
 } Batch;
@@ -38,6 +42,22 @@ static ampc_status failed_at(const Batch *b, int64_t prompt, ampc_status status)
                    ampc_last_error());
 }
 
+/* The same for a step of several texts, one of which has failed. */
+static ampc_status failed_in_step(const Batch *b, ampc_status status)
+{
+  uint32_t first = UINT32_MAX, last = 0;
+  for (uint32_t i = 0; i < b->places; i++) {
+    if (!b->in[i]) continue;
+    const uint32_t line = b->cmd->text.each[b->in[i] - b->text].line;
+    if (line < first) first = line;
+    if (line > last) last = line;
+  }
+  if (first >= last)
+    return ampc_fail(status, "%s:%u: %s", b->cmd->prompts, last, ampc_last_error());
+  return ampc_fail(status, "%s: one of the texts of lines %u to %u: %s", b->cmd->prompts, first,
+                   last, ampc_last_error());
+}
+
 /* ---- results ---- */
 
 static void write_result(const Prompt *prompt, const Grown *t)
@@ -46,15 +66,25 @@ static void write_result(const Prompt *prompt, const Grown *t)
   Text text = text_new(arena);
   text_add_json_bytes(&text, t->text + t->from, t->size - t->from);
   printf("{%s, \"text\": %s, \"tokens\": %lld, \"end\": \"%s\"}\n", prompt->shown, text.at,
-         (long long)t->g.tokens, t->g.cut ? "length" : "stop");
+         (long long)t->g.tokens,
+         t->failed  ? "error"
+         : t->g.cut ? "length"
+                    : "stop");
   arena_destroy(arena);
 }
 
-/* Writes the results before which no other one is missing. */
-static ampc_status write_results(Batch *b)
+static bool is_complete(const Grown *t)
 {
-  if (b->told && b->text[b->done].text && !b->text[b->done].to) fputs("\r\x1b[K", stderr);
-  for (Grown *t; b->done < b->n && (t = &b->text[b->done])->text && !t->to; b->done++) {
+  return t->text && !t->to;
+}
+
+/* Writes the complete results before which no other one is missing; with `all` also the others. */
+static ampc_status write_results(Batch *b, bool all)
+{
+  if (b->told && b->done < b->n && is_complete(&b->text[b->done])) fputs("\r\x1b[K", stderr);
+  for (; b->done < b->n && (all || is_complete(&b->text[b->done])); b->done++) {
+    Grown *t = &b->text[b->done];
+    if (!is_complete(t)) continue;
     write_result(&b->cmd->text.each[b->done], t);
     free(t->text);
     t->text = NULL;
@@ -103,9 +133,13 @@ static ampc_status draw(Batch *b, uint32_t place)
 {
   Grown *t = b->in[place];
   ampc_status status = generate_draw(&t->g);
-  if (status) return failed_at(b, t - b->text, status);
-  b->tokens++;
-  if (!t->g.ended) return AMPC_OK;
+  t->failed = status != AMPC_OK;
+  if (t->failed && !b->failed) {
+    b->failed = failed_at(b, t - b->text, status);
+    b->why = arena_strdup(b->arena, ampc_last_error());
+  }
+  if (!t->failed) b->tokens++;
+  if (!t->failed && !t->g.ended) return AMPC_OK;
   const bool good = fclose(t->to) == 0;
   t->to = NULL;
   b->in[place] = NULL;
@@ -122,7 +156,7 @@ static ampc_status take_step(Batch *b)
     if (!b->in[i] && b->begun < b->n) status = begin_text(b, i);
     if (b->in[i]) reads[n++] = &b->model[i];
   }
-  if (!status) status = text_models_read(reads, n);
+  if (!status && (status = text_models_read(reads, n))) status = failed_in_step(b, status);
   for (uint32_t i = 0; i < b->places && !status; i++)
     if (b->in[i]) status = draw(b, i);
   return status;
@@ -148,7 +182,7 @@ static ampc_status check_prompts(const Batch *b)
   return status;
 }
 
-/* The memory that is told before has one text. */
+/* The memory that is told before counts one text. */
 static void tell_memory(const Batch *b)
 {
   const int64_t *bytes = b->model->program->space_bytes;
@@ -163,7 +197,7 @@ ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
   Batch b = {.cmd = cmd, .n = cmd->text.n_each, .terminal = isatty(STDERR_FILENO)};
   const uint32_t asked = cmd->batch ? cmd->batch : PLACES, most = asked < b.n ? asked : b.n;
   ampc_status status = AMPC_OK;
-  Arena *arena = arena_create();
+  Arena *arena = b.arena = arena_create();
   b.model = arena_array(arena, TextModel, most);
   b.in = arena_array(arena, Grown *, most);
   b.text = arena_array(arena, Grown, b.n);
@@ -173,14 +207,20 @@ ampc_status batch_run(ampc_runtime *rt, const InferCommand *cmd)
   b.since = seconds_now();
   while (!status && b.done < b.n) {
     status = take_step(&b);
-    if (!status) status = write_results(&b);
+    if (!status) status = write_results(&b, false);
     if (!status) tell_progress(&b);
+  }
+  if (status) { /* what is complete is kept */
+    b.why = arena_strdup(arena, ampc_last_error());
+    write_results(&b, true);
+    b.failed = status;
   }
   for (uint32_t i = 0; i < b.places; i++) text_model_close(&b.model[i]);
   for (uint32_t i = 0; i < b.n; i++) {
     if (b.text[i].to) fclose(b.text[i].to);
     free(b.text[i].text);
   }
+  if (b.failed) ampc_fail(b.failed, "%s", b.why);
   arena_destroy(arena);
-  return status;
+  return b.failed;
 }

@@ -132,19 +132,38 @@ static const char *known_template(const char *text)
   return NULL;
 }
 
-/* Looks for the template of the model in the two files that may have it, beside the tokenizer. */
-static const char *template_beside(const InferCommand *cmd, Arena *arena, const char *tokenizer)
+/* Returns the template of a tokenizer_config.json: one, or that with the name `default` in a list.
+ */
+static const char *template_of(const json_t *config)
+{
+  json_t *entry = json_object_get(config, "chat_template"), *one;
+  size_t i;
+  json_array_foreach(entry, i, one)
+  {
+    const char *name = json_string_value(json_object_get(one, "name"));
+    if (name && strcmp(name, "default") == 0)
+      return json_string_value(json_object_get(one, "template"));
+  }
+  return json_string_value(entry);
+}
+
+/* Looks for the template of the model in the first of the two files that may have it, beside the
+ * tokenizer. *unknown: the file whose template is none with a name. */
+static const char *template_beside(const InferCommand *cmd, Arena *arena, const char *tokenizer,
+                                   const char **unknown)
 {
   static const char *const files[] = {"chat_template.jinja", "tokenizer_config.json"};
   const char *found = NULL, *folder = folder_of(arena, tokenizer);
-  for (int i = 0; i < 2 && !found; i++) {
+  for (int i = 0; i < 2 && !*unknown && !found; i++) {
     char *text;
     int64_t n;
     const char *path = arena_printf(arena, "%s/%s", folder, files[i]);
     if (access(path, F_OK) != 0 || file_read_any(FILE_PROMPT, path, MOST_PROMPT, &text, &n))
       continue;
     json_t *config = i ? json_loads(text, 0, NULL) : NULL;
-    found = known_template(i ? json_string_value(json_object_get(config, "chat_template")) : text);
+    const char *template = i ? template_of(config) : text;
+    found = known_template(template);
+    if (template && !found) *unknown = path;
     json_decref(config);
     free(text);
     if (found && !cmd->quiet) fprintf(stderr, "template %s, as %s has it\n", found, path);
@@ -156,12 +175,14 @@ static ampc_status open_template(InferCommand *cmd, Arena *arena, const char *fi
                                  const char *template, const char *what)
 {
   PromptText *t = &cmd->text;
-  if (!template) template = template_beside(cmd, arena, file);
+  const char *unknown = NULL;
+  if (!template) template = template_beside(cmd, arena, file, &unknown);
   if (!template)
     return ampc_fail(AMPC_BAD_USAGE,
-                     "%s: the job has no jsonl(.., template=\"..\"): say which template with "
+                     "%s: the job has no jsonl(.., template=\"..\")%s%s: say which template with "
                      "--template: %s",
-                     what, prompt_templates);
+                     what, unknown ? ", and no template with a name is that of " : "",
+                     unknown ? unknown : "", prompt_templates);
   ampc_status status = chat_open(t->tokenizer, file, template, &t->chat);
   if (!status && chat_end(t->chat) != UINT32_MAX) t->stop = chat_end(t->chat);
   return status;

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "common/file.h"
 #include "common/shown.h"
 #include "generate.h"
@@ -41,6 +42,8 @@ static ampc_status take_messages(InferCommand *cmd, json_t *list, Ids *out)
   const json_t *question = json_object_get(last, "content");
   const json_t *begins = json_object_get(first, "content");
   const bool system = n == 2 && is_of(first, "system") && json_is_string(begins);
+  if (system && strlen(json_string_value(begins)) != json_string_length(begins))
+    return ampc_fail(AMPC_BAD_FILE, "the system message has a character U+0000");
   if (!chat)
     return ampc_fail(AMPC_BAD_USAGE, "\"messages\" need --chat, which puts them into a template");
   if (!is_of(last, "user") || !json_is_string(question))
@@ -72,7 +75,10 @@ static ampc_status take_record(InferCommand *cmd, Arena *arena, const json_t *re
 {
   json_t *prompt = json_object_get(record, "prompt"), *list = json_object_get(record, "messages");
   Ids ids = {0};
+  if (prompt && list)
+    return ampc_fail(AMPC_BAD_FILE, "the record has both \"prompt\" and \"messages\"");
   if (json_is_string(prompt)) {
+    if (!json_string_length(prompt)) return ampc_fail(AMPC_BAD_FILE, "the prompt is empty");
     out->shown = show(arena, "prompt", prompt);
     return prompt_encode(&cmd->text, arena, json_string_value(prompt), json_string_length(prompt),
                          &out->at, &out->n);
@@ -100,15 +106,15 @@ static ampc_status take_line(InferCommand *cmd, Arena *arena, bool json, const c
   if (!record) return ampc_fail(AMPC_BAD_FILE, "the line is not UTF-8");
   ampc_status status = take_record(cmd, arena, record, out);
   json_decref(record);
-  if (!status && !out->n) status = ampc_fail(AMPC_BAD_FILE, "the prompt is empty");
+  if (!status && !out->n) status = ampc_fail(AMPC_BAD_FILE, "the prompt has no tokens");
   return status;
 }
 
 static ampc_status take_lines(InferCommand *cmd, Arena *arena, const char *at, const char *end)
 {
   PromptText *t = &cmd->text;
-  const size_t length = strlen(cmd->prompts);
-  const bool json = length > 6 && strcmp(cmd->prompts + length - 6, ".jsonl") == 0;
+  const char *dot = strrchr(cmd->prompts, '.');
+  const bool json = dot && strcasecmp(dot, ".jsonl") == 0;
   uint32_t line = 0;
   size_t lines = 1;
   for (const char *c = at; (c = memchr(c, '\n', (size_t)(end - c))); c++) lines++;
@@ -134,6 +140,11 @@ ampc_status prompts_read(InferCommand *cmd, Compile *c)
 {
   char *bytes;
   int64_t n;
+  const char *dot = strrchr(cmd->prompts, '.');
+  if (dot && strcmp(dot, ".bin") == 0)
+    return ampc_fail(AMPC_BAD_USAGE,
+                     "%s: --prompts reads text; only --prompt-file reads the tokens of a .bin file",
+                     cmd->prompts);
   ampc_status status = prompt_open(cmd, c, cmd->chat ? "--chat" : NULL);
   if (status) return status;
   const char *why = file_read_any(FILE_PROMPT, cmd->prompts, MOST_FILE, &bytes, &n);

@@ -2,9 +2,10 @@
  *
  * Such a product reads each number of B once, so it takes as long as memory needs to deliver them.
  * oneDNN needs 16-bit operands widened on most processors: that moves five times as many bytes.
- * Here numbers are widened in registers. Columns are shared out to the threads of the pool. A piece
- * of B that fits in the first cache is multiplied by all rows of A before the next one, each row as
- * if it were the only one. So the bits of a row do not depend on the other rows. */
+ * Here numbers are widened in registers. Columns are shared out to the threads of the pool. All
+ * rows of A are multiplied by a few columns or rows of B, which are then in a cache, before the
+ * next ones. A sum is added up in the same order for any number of rows, so the bits of a row do
+ * not depend on the other rows. */
 #include "row_product.h"
 #include <string.h>
 #include "common/level.h"
@@ -28,10 +29,10 @@ typedef struct Row {
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++)
 
 /* Defines NAME_TYPE_block(), which sums `n` columns from column `first` on, for all rows of A. A
- * number of B is `type`; a vector of LANES of them is widened by WIDEN(NAME, pointer). dots() takes
- * columns of B that are contiguous: each sum is a vector of partial sums until its end. WIDE: for
- * ROWS rows, as many columns as registers allow. Otherwise adds() adds `depth` rows of B, each
- * multiplied by a number of A, to the sums in memory. */
+ * number of B is `type`; a vector of LANES of them is widened by WIDEN(NAME, pointer). If
+ * columns of B are contiguous, dots() computes `rows` times `columns` sums. Each is a vector of
+ * partial sums, in a register, until its end: 1 row by COLUMNS, or ROWS by WIDE. If rows of B are
+ * contiguous, adds() adds `depth` of them, each multiplied by a number of A, to sums in memory. */
 #define WIDEN_f32(NAME, p) (*(const NAME##_vector *)(const void *)(p))
 #define WIDEN_bf16(NAME, p)                                                                        \
   ((NAME##_vector)(__builtin_convertvector(*(const NAME##_half *)(const void *)(p), NAME##_word)   \

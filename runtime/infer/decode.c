@@ -4,6 +4,7 @@
  *
  * What later calls read of a text is in the space CACHE. The runtime has one, for the first
  * sequence; each further sequence has its own. */
+#include <stdio.h>
 #include <stdlib.h>
 #include "common/needs.h"
 #include "runtime/base/convert.h"
@@ -168,17 +169,22 @@ ampc_status ampc_sequence_next(ampc_sequence *s, const int64_t *token, int64_t n
 
 /* ---- several texts ---- */
 
-static ampc_status check_texts(ampc_sequence *const *s, uint32_t n, const int64_t *token)
+static ampc_status check_texts(ampc_sequence *const *s, uint32_t n, const int64_t *token,
+                               void *const *logits)
 {
+  char why[ERROR_TEXT];
   const ampc_runtime *rt = s[0] ? s[0]->rt : NULL;
   ampc_status status = AMPC_OK;
   for (uint32_t i = 0; i < n && !status; i++) {
-    NEEDS(s[i] && s[i]->rt == rt);
+    NEEDS(s[i] && s[i]->rt == rt && logits[i]);
     for (uint32_t k = 0; k < i; k++)
       if (s[k] == s[i])
         return ampc_fail(AMPC_BAD_USAGE, "texts %u and %u of %u are the same one", k, i, n);
     status = check_room(s[i], 1);
     if (!status) status = check_tokens(tokens_of(rt->program, STEP), &token[i], 1);
+    if (!status || n == 1) continue;
+    snprintf(why, sizeof why, "%s", ampc_last_error());
+    return ampc_fail(status, "text %u of %u: %s", i, n, why);
   }
   return status;
 }
@@ -219,7 +225,7 @@ ampc_status ampc_sequences_next(ampc_sequence *const *s, uint32_t n, const int64
                                 void *const *logits)
 {
   NEEDS(s && n && token && logits);
-  ampc_status status = check_texts(s, n, token);
+  ampc_status status = check_texts(s, n, token, logits);
   if (status) return status;
   if (n == 1) return ampc_sequence_next(s[0], token, 1, logits[0]);
   ampc_runtime *rt = s[0]->rt;

@@ -5,8 +5,8 @@
 #include "runtime/members.h"
 #include "runtime/plan/types.h"
 
-/* Stand-in addresses: bit 62, which no address of memory has, nor a number that is an argument; the
- * space; the offset. */
+/* Stand-in addresses: bit 62, which neither an address that the runtime allocates nor a number that
+ * is an argument has; the space; the offset. */
 #define STAND_IN ((uintptr_t)1 << 62)
 enum { SPACE_BIT = 52 };
 _Static_assert(sizeof(void *) == 8, "stand-in addresses have 64 bits");
@@ -14,6 +14,7 @@ _Static_assert(sizeof(void *) == 8, "stand-in addresses have 64 bits");
 typedef struct Rows {
   Device device; /* what a step calls while rows run */
   Device *below;
+  const ampc_program *program;
   uint32_t n, room;             /* rows that run; rows with memory */
   char *base[AMPC_SPACE_COUNT]; /* of row 0; set for INPUT and WORK */
   int64_t step[AMPC_SPACE_COUNT];
@@ -62,7 +63,7 @@ static bool has_stand_in(void *const *args, uint32_t n)
 static bool has_row_stride(const Rows *r, const void *p, ampc_dtype type)
 {
   return is_stand_in(p) && space_at(p) != AMPC_CACHE &&
-         r->step[space_at(p)] % ampc_dtype_size(type) == 0;
+         r->step[space_at(p)] % ampc_element_size(r->program, type) == 0;
 }
 
 /* ---- the device of a step ---- */
@@ -120,9 +121,10 @@ static ampc_status product_of_rows(Rows *r, const ampc_gemm *g, const GemmOperan
   GemmOperands where = {at_row(r, at->a, 0), at->b, at->bias, at_row(r, at->c, 0),
                         at_row(r, at->workspace, 0)};
   all.m = r->n;
-  all.lda = r->step[space_at(at->a)] / ampc_dtype_size(g->a_type);
-  all.ldc = r->step[space_at(at->c)] / ampc_dtype_size(g->c_type);
-  int64_t needs = r->below->host_memory ? ampc_gemm_workspace_cpu(&all, false) : g->workspace;
+  all.lda = r->step[space_at(at->a)] / ampc_element_size(r->program, g->a_type);
+  all.ldc = r->step[space_at(at->c)] / ampc_element_size(r->program, g->c_type);
+  bool real64 = r->program->real64;
+  int64_t needs = r->below->host_memory ? ampc_gemm_workspace_cpu(&all, real64) : g->workspace;
   if (needs > g->workspace) {
     ampc_status status = reserve_scratch(r, needs);
     if (status) return status;
@@ -224,6 +226,7 @@ static ampc_status open_rows(ampc_runtime *rt)
   Rows *r = calloc(1, sizeof *r);
   if (!r) return ampc_fail(AMPC_RUN_FAILED, "out of memory for texts");
   r->below = rt->device;
+  r->program = rt->program;
   r->device.host_memory = rt->device->host_memory;
   r->device.ops = &row_ops;
   rt->rows = r;

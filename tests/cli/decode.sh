@@ -61,10 +61,12 @@ int main(int argc, char **argv)
     if (memcmp(row[0], want[0][at[0]], sizeof row[0]) || memcmp(row[1], want[1][at[1]], sizeof row[1])) return 26;
   }
   float *to[2] = {row[0], row[1]};
-  if (!refused(chat_next_together(s, 2, (int64_t[]){1, 2}, to), "1 tokens after 128")) return 27;
+  if (!refused(chat_next_together(s, 2, (int64_t[]){1, 2}, to), "text 0 of 2: 1 tokens after 128")) return 27;
   if (!refused(chat_next_together(s, 0, token[0], to), "") || !refused((int)ampc_sequences_next(s, 2, NULL, (void *[]){row, row}), "")) return 28;
   if (!refused(chat_next_next(s[0], token[0], 1, logits), "1 tokens after 128; chat is compiled for texts of 128")) return 6;
   if (chat_next_rewind(s[0], 20) || differs(s[0], 0, 20, 90) || chat_next_rewind(s[0], 0)) return 7;
+  if (!refused(chat_next_together(s, 2, (int64_t[]){256, 1}, to), "text 0 of 2: token 0 of 1 is 256")) return 29;
+  if (!refused(chat_next_together(s, 2, (int64_t[]){1, 1}, (float *[]){row[0], NULL}), "")) return 30;
   if (differs(s[0], 1, 0, 9) || differs(s[0], 1, 9, 30)) return 8; /* another text in the same cache */
   if (!refused(chat_next_rewind(s[0], 31), "ampc_sequence_rewind") || !refused(chat_next_rewind(s[0], -1), "")) return 9;
   if (!refused(chat_next_next(s[0], token[0], T, logits), "128 tokens after 30")) return 10;

@@ -108,6 +108,9 @@ wrong "an empty line" 3 'x.txt:2: the prompt is empty' 'a\n\nb\n'
 wrong "a long prompt" 2 'x.txt:3: the prompt has 129 tokens; infer `next` reads at most 128' "a\nb\n$(printf '%129s' a)\n"
 [ -s out ] && failed "a long prompt: the first ones are continued"
 wrong "no UTF-8" 3 'x.txt:1: the line is not UTF-8' 'a\xff\n'
+wrong "both" 3 'x.jsonl:1: the record has both "prompt" and "messages"' '{"prompt": "a", "messages": []}'
+wrong "an empty record" 3 'x.jsonl:1: the prompt is empty' '{"prompt": ""}'
+refuses "tokens" 2 'x.bin: --prompts reads text; only --prompt-file' infer --generate 5 --prompts x.bin chat.amp
 wrong "nothing" 3 'x.txt has no prompts' ''
 wrong "no text" 3 'x.jsonl:2: expected {"prompt": TEXT}$' '{"prompt": "a"}\n{"prompt": 1}\n'
 wrong "no JSON" 3 'x.jsonl:1: column 14: ' '{"prompt": "a"\n'
@@ -121,4 +124,21 @@ sed -i 's/^infer next(ids: i64\[1, S\]).*/infer next(ids: i64[1, 32]) { return n
 wrong "one length" 2 'declare `dim S.max=1024.`, and write `infer next.ids: i64.1, S..`' a
 sed -i 's/^infer next.*/infer next(ids: i64[1, S]) { return net(ids) * 1e30 * 1e30 }/' chat.amp
 wrong "not finite" 5 'x.txt:1: the logits after token 0 are not finite' 'a\nb\n'
+# "<": a text that comes to it has no further token
+echo 'dim S(max=64); infer next(ids: i64[1, S]) {
+  y = (arange(64) == ids.unsqueeze(2) + 1) * 50.0; return y / where(ids == 60, 0.0, 1.0).unsqueeze(2)
+}' >ends.amp
+printf '!\n9\n#\n$\n' >ends.txt
+for batch in 1 2 4; do
+  refuses "one text fails, $batch at a time" 5 'ends.txt:2: the logits after token 3 are not finite' \
+    timeout 100 "$amp" infer -q --device cpu --no-onednn --generate 20 --temperature 0 --prompts ends.txt --batch $batch ends.amp
+  [ "$(grep -c '"tokens": 20, "end": "length"' out)" = 3 ] || failed "one text fails: the others"
+  grep -qF '{"prompt": "9", "text": ":;<", "tokens": 3, "end": "error"}' out || failed "one text fails: its line"
+done
+echo 'dim S(max=64); infer next(ids: i64[1, S]) {
+  x = (arange(160).to(f32) * 0.25).view([40, 4])[ids]; return x.sum(2, keepdim=true) * 0.0 + (arange(64) == ids.unsqueeze(2) + 7)
+}' >wide.amp
+printf '!\n#\n' >wide.txt
+refuses "a step fails" 5 'wide.txt: one of the texts of lines 1 to 2: element .0, 0. of an index is 4' timeout 100 \
+  "$amp" infer -q --device cpu --generate 20 --temperature 0 --prompts wide.txt wide.amp
 finish
