@@ -489,11 +489,13 @@ static ampc_status run_tiles(GemmCall *p)
 }
 
 /* Whether row_product.c computes the product: not if the library takes 16-bit operands as they are,
- * nor in programs without oneDNN, where each sum has the same order for any number of rows. */
+ * unless there is one row, and the product is too small for the library to use several threads. In
+ * programs without oneDNN each sum has the same order for any number of rows. */
 static bool takes_row(const GemmCache *cache, const ampc_gemm *g)
 {
   if (!cache->primitives || cache->real64 || !row_product_takes(g)) return false;
-  return !library_takes(g->b_type) || g->a_type != g->b_type;
+  bool native = library_takes(g->b_type) && g->a_type == g->b_type;
+  return !native || (g->m == 1 && g->k * g->n < SMALL);
 }
 
 ampc_status cpu_gemm_prepare(GemmCache *cache, const ampc_gemm *g)
