@@ -15,6 +15,7 @@ typedef struct Rows {
   Device device; /* what a step calls while rows run */
   Device *below;
   const ampc_program *program;
+  const char *state;            /* of the runtime */
   uint32_t n, room;             /* rows that run; rows with memory */
   char *base[AMPC_SPACE_COUNT]; /* of row 0; set for INPUT and WORK */
   int64_t step[AMPC_SPACE_COUNT];
@@ -59,6 +60,16 @@ static bool has_stand_in(void *const *args, uint32_t n)
   return false;
 }
 
+/* Whether a kernel gets STATE. It may count there which of its blocks is the last one, so its rows
+ * must follow one another. */
+static bool has_state(const Rows *r, void *const *args, uint32_t n)
+{
+  const char *end = r->state + r->program->space_bytes[AMPC_STATE];
+  for (uint32_t i = 0; i < n; i++)
+    if ((const char *)args[i] >= r->state && (const char *)args[i] < end) return true;
+  return false;
+}
+
 /* Whether consecutive rows are equally far apart, in whole elements. */
 static bool has_row_stride(const Rows *r, const void *p, ampc_dtype type)
 {
@@ -88,7 +99,8 @@ static ampc_status row_launch(Device *d, const ampc_kernel *kernel, uint32_t gri
   }
   for (uint32_t row = 0; row < rows; row++)
     for (uint32_t i = 0; i < n; i++) r->args[row * n + i] = at_row(r, args[i], row);
-  if (ops->launch_rows) return ops->launch_rows(r->below, kernel, grid, block, r->args, rows);
+  if (ops->launch_rows && !has_state(r, args, n))
+    return ops->launch_rows(r->below, kernel, grid, block, r->args, rows);
   for (uint32_t row = 0; row < rows && !status; row++)
     status = ops->launch(r->below, kernel, grid, block, r->args + row * n);
   return status;
@@ -282,6 +294,7 @@ ampc_status rows_run(ampc_runtime *rt, uint32_t block, uint32_t n, char *const *
   Rows *r = rt->rows;
   r->n = n;
   r->cache = cache;
+  r->state = rt->base[AMPC_STATE];
   r->device.profile = r->below->profile;
   use_stand_ins(rt, true);
   rt->device = &r->device;

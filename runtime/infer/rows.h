@@ -11,9 +11,9 @@
  * name addresses in the spaces of the first row. While rows run, these spaces have stand-in
  * addresses, which no memory has, and the runtime uses a device that moves them to each row before
  * it calls the device below it. So neither the compiler nor a device knows of rows, and rows may
- * come and go between two runs. A CPU shares the launches of all rows out to its threads. A
- * GPU gets the launches of each row one by one: a recorded graph would hold the addresses of other
- * texts. */
+ * come and go between two runs. A CPU shares the launches of all rows out to its threads, unless
+ * their kernel gets STATE. A GPU gets the launches of each row one by one: a recorded graph would
+ * hold the addresses of other texts. */
 
 /* Makes room for n rows; what rows hold is lost if that is more than before. */
 ampc_status rows_reserve(ampc_runtime *rt, uint32_t n);
