@@ -181,6 +181,18 @@ def check(build, folder, case, options):
     return compare(results(path, inputs), want), precision_of(model), len(model.graph.node)
 
 
+def judge(text, attempt):
+    """Prints and returns whether attempt(folder) passed; it returns that and what it has found."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            good, found = attempt(folder)
+            text += f": {found}"
+        except Exception as e:  # pylint: disable=broad-except
+            good, text = False, f"{text}: {str(e)[:1500]}"
+    print(f"{'passed' if good else 'FAILED'} {text}", flush=True)
+    return good
+
+
 def main():
     build, failed = sys.argv[1], 0
     for case in CASES:
@@ -189,15 +201,13 @@ def main():
             if len(sys.argv) > 2 and sys.argv[2] not in text:
                 continue
             options = [*case[2], *(["--set", f"precision={asked}"] if asked else [])]
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    worst, found, count = check(build, folder, case, options)
-                    good = worst <= BOUND[found] and (not asked or found in (asked, "f32"))
-                    text += f": {found}, {count} operations, {worst:.1e}"
-                except Exception as e:  # pylint: disable=broad-except
-                    good, text = False, f"{text}: {str(e)[:1500]}"
-            failed += not good
-            print(f"{'passed' if good else 'FAILED'} {text}", flush=True)
+
+            def attempt(folder):
+                worst, found, count = check(build, folder, case, options)
+                good = worst <= BOUND[found] and (not asked or found in (asked, "f32"))
+                return good, f"{found}, {count} operations, {worst:.1e}"
+
+            failed += not judge(text, attempt)
     return failed > 0
 
 

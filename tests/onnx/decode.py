@@ -3,9 +3,8 @@
 the logits after each token with those that `amp infer` computes for the whole text at once.
 usage: decode.py BUILD [PART OF A NAME]   status 77: onnx or onnxruntime is not installed"""
 import sys
-import tempfile
 
-from compare import ROOT, compare, drawn_weights, np, onnx, onnxruntime, run, safetensors
+from compare import ROOT, compare, drawn_weights, judge, np, onnx, onnxruntime, run, safetensors
 
 LLAMA = [x for d in ("VOCAB=96", "WIDTH=48", "INNER=64", "DEPTH=2", "HEADS=6", "CONTEXT=64", "KV_HEADS=2", "HEAD_DIM=8")
          for x in ("-D", d)]
@@ -135,15 +134,12 @@ def main():
             text = f"{case[0].split('/')[-1]} {case[1]} {' '.join(case[2][1::2])} {precision}"
             if len(sys.argv) > 2 and sys.argv[2] not in text:
                 continue
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    worst, count, states = check(build, folder, case, precision)
-                    good = worst <= BOUND[precision]
-                    text += f": {count} operations, {states} tensors of state, {worst:.1e}"
-                except Exception as e:  # pylint: disable=broad-except
-                    good, text = False, f"{text}: {str(e)[:1500]}"
-            failed += not good
-            print(f"{'passed' if good else 'FAILED'} {text}", flush=True)
+
+            def attempt(folder):
+                worst, count, states = check(build, folder, case, precision)
+                return worst <= BOUND[precision], f"{count} operations, {states} tensors of state, {worst:.1e}"
+
+            failed += not judge(text, attempt)
     return failed > 0
 
 
